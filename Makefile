@@ -1,0 +1,55 @@
+# Two commands are enough: `make run` and `make test`. `make help` lists the others.
+
+# The first Python that runs starts the setup, which looks for a newer one if it has to.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do $$p -c '' 2>/dev/null && command -v $$p && break; done)
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check lint format types layers behaviours bench golden changelog clean
+# `check` is in the order in which things fail fastest.
+.NOTPARALLEL:
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Make .venv with the pinned versions; nothing to do if that is done
+	@test -n "$(PYTHON)" || { echo "setup: found no python3; Tanist needs Python 3.11 or newer, with its venv module" >&2; exit 1; }
+	@"$(PYTHON)" scripts/setup.py
+
+run: setup ## Show what there is: the log engine at work
+	$(BIN)/tanist store demo
+
+test: setup ## Run the tests on all cores; ARGS="tests/unit -k name" picks some
+	$(BIN)/pytest -n logical $(ARGS)
+
+check: lint layers types test behaviours ## Run all that has to pass before a commit
+
+lint: setup ## Check the format and the ruff rules
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+
+format: setup ## Format the code and mend what ruff can mend
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+types: setup ## Check the types with pyright
+	$(BIN)/pyright
+
+layers: setup ## Check that imports point down only
+	$(BIN)/lint-imports
+
+behaviours: setup ## Count the promised behaviours that have a test
+	$(BIN)/python scripts/behaviours.py
+
+bench: setup ## Measure; ARGS go to the benchmark
+	$(BIN)/python -m bench $(ARGS)
+
+golden: setup ## Write the golden bytes of the tests again; needs Java and Maven
+	$(BIN)/python -m tests.support.golden
+
+changelog: setup ## Show what the next release notes will say
+	$(BIN)/towncrier build --draft
+
+clean: ## Remove all that was made, .venv too
+	rm -rf .venv build dist .pytest_cache .hypothesis .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The command line: ``tanist``. Nothing below this layer knows click or rich."""

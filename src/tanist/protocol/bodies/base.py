@@ -1,0 +1,42 @@
+"""Writing JSON bodies. They are read with ``java_json.decode_java_json``."""
+
+from typing import Any, cast
+
+import msgspec
+
+from tanist.errors import LocalProtocolError
+
+_ENCODER = msgspec.json.Encoder(order="sorted")
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The base of every typed body: member names are camelCase unless a field says otherwise."""
+
+
+def encode_body(value: object) -> bytes:
+    """``value`` as standard JSON that Java reads: keys sorted and quoted, nulls left out.
+
+    An object that serves as a key becomes a string with its JSON text.
+    """
+    try:
+        return _ENCODER.encode(_plain(value))
+    except UnicodeEncodeError as error:
+        raise LocalProtocolError(f"a body holds text that UTF-8 cannot carry: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """The same value in what JSON has. Sets and enums are left to the encoder."""
+    if isinstance(value, msgspec.Struct):
+        names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+        members = ((wire, getattr(value, name)) for wire, name in names)
+        return {wire: _plain(member) for wire, member in members if member is not None}
+    if isinstance(value, dict):
+        table = cast("dict[Any, Any]", value)
+        return {_plain_key(key): _plain(member) for key, member in table.items() if member is not None}
+    if isinstance(value, list):
+        return [_plain(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _plain_key(key: Any) -> str:
+    return encode_body(key).decode() if isinstance(key, msgspec.Struct) else str(key)

@@ -1,0 +1,160 @@
+"""Frames: how Commands lie in a stream of bytes.
+
+    total(4) encoding(1) header_bytes(3) header body          total counts what follows it
+
+FrameDecoder takes the stream in any pieces it comes in. Every length is checked before a byte is
+kept for it, and nothing but RemoteProtocolError is raised at what a peer sent.
+"""
+
+import struct
+from collections.abc import Iterator
+
+from tanist.errors import LocalProtocolError, RemoteProtocolError
+from tanist.model.offsets import QueueOffset
+from tanist.protocol.codes import FLAG_RESPONSE, OUR_VERSION, HeaderEncoding
+from tanist.protocol.command import Command
+from tanist.protocol.header_binary import decode_binary_header, encode_binary_header
+from tanist.protocol.header_json import decode_json_header, encode_json_header
+from tanist.protocol.headers.send import DEFAULT_REGION, SendMessageResponse
+
+__all__ = [
+    "MAX_FRAME_BYTES",
+    "Command",
+    "FrameDecoder",
+    "encode_command",
+    "encode_head",
+    "encode_send_answer",
+]
+
+MAX_FRAME_BYTES = 16 * 1024 * 1024
+"""A whole frame, its length word included. Its first byte is then 0, never that of a TLS record."""
+
+# total, word: the encoding in its first byte, header_bytes in the other three
+_PREFIX = struct.Struct(">II")
+_PREFIX_BYTES = _PREFIX.size
+_TOTAL_BYTES = 4
+_ENCODING_SHIFT = 24
+_HEADER_BYTES_MASK = (1 << _ENCODING_SHIFT) - 1
+
+# Looking a member up in its enum costs as much as packing a frame's prefix.
+_JSON, _BINARY = HeaderEncoding.JSON, HeaderEncoding.BINARY
+
+# code, msg_id, queue_id, queue_offset, unique_key, opaque
+_SEND_ANSWER = (
+    b'{"code":%%d,"extFields":{"MSG_REGION":"%b","TRACE_ON":"true","msgId":"%%b","queueId":"%%d",'
+    b'"queueOffset":"%%d","transactionId":"%%b"},"flag":%d,"language":"PYTHON","opaque":%%d,'
+    b'"serializeTypeCurrentRPC":"JSON","version":%d}'
+) % (DEFAULT_REGION.encode(), FLAG_RESPONSE, OUR_VERSION)
+
+
+class FrameDecoder:
+    """Cuts one peer's stream into Commands."""
+
+    __slots__ = ("_failure", "_max_frame_bytes", "_partial")
+
+    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        # The beginning of one frame and never more, so that nothing is moved when the frame is done.
+        self._partial = bytearray()
+        self._failure: str | None = None
+
+    def feed(self, data: bytes) -> Iterator[Command]:
+        """Yield the Commands that ``data`` completes. Iterate to the end, or the rest of it is lost.
+
+        Commands before a bad frame are yielded first, then RemoteProtocolError is raised. A stream
+        that went bad stays bad: there is no telling where its next frame begins.
+        """
+        if self._failure is not None:
+            raise RemoteProtocolError(self._failure)
+        try:
+            position = 0
+            view = memoryview(data)
+            if self._partial:
+                position, command = self._top_up(view)
+                if command is None:
+                    return
+                yield command
+            while len(data) - position >= _PREFIX_BYTES:
+                frame_bytes, word = self._measure(view, position)
+                if position + frame_bytes > len(data):
+                    break
+                yield _decode_frame(view[position : position + frame_bytes], word)
+                position += frame_bytes
+            if position < len(data):
+                self._partial += view[position:]
+        except RemoteProtocolError as error:
+            self._failure = str(error)
+            raise
+
+    def _top_up(self, view: memoryview) -> tuple[int, Command | None]:
+        """Give the partial frame what it lacks: how much that took, and the Command once it is whole."""
+        partial = self._partial
+        taken = max(0, _PREFIX_BYTES - len(partial))
+        partial += view[:taken]
+        if len(partial) < _PREFIX_BYTES:
+            return taken, None
+        frame_bytes, word = self._measure(partial, 0)
+        lacking = frame_bytes - len(partial)
+        partial += view[taken : taken + lacking]
+        if len(partial) < frame_bytes:
+            return len(view), None
+        self._partial = bytearray()
+        return taken + lacking, _decode_frame(memoryview(partial), word)
+
+    def _measure(self, data: memoryview | bytearray, position: int) -> tuple[int, int]:
+        """The size of the frame that begins here and its second word, once both lengths are plausible."""
+        total, word = _PREFIX.unpack_from(data, position)
+        frame_bytes = _TOTAL_BYTES + total
+        if frame_bytes > self._max_frame_bytes:
+            raise RemoteProtocolError(
+                f"a frame of {frame_bytes} bytes is over the limit of {self._max_frame_bytes}"
+            )
+        if _PREFIX_BYTES + (word & _HEADER_BYTES_MASK) > frame_bytes:
+            raise RemoteProtocolError(
+                f"a header of {word & _HEADER_BYTES_MASK} bytes does not fit a frame of {frame_bytes}"
+            )
+        return frame_bytes, word
+
+
+def encode_command(command: Command) -> bytes:
+    """The whole frame of ``command``."""
+    return b"".join((encode_head(command, len(command.body)), command.body))
+
+
+def encode_head(command: Command, body_bytes: int) -> bytes:
+    """All of a frame but its body, for a body of ``body_bytes`` that goes out by another way."""
+    header = encode_binary_header(command) if command.encoding is _BINARY else encode_json_header(command)
+    frame_bytes = _PREFIX_BYTES + len(header) + body_bytes
+    if frame_bytes > MAX_FRAME_BYTES:
+        raise LocalProtocolError(f"{command!r} makes a frame of {frame_bytes} bytes, over {MAX_FRAME_BYTES}")
+    word = command.encoding << _ENCODING_SHIFT | len(header)
+    return _PREFIX.pack(frame_bytes - _TOTAL_BYTES, word) + header
+
+
+def encode_send_answer(
+    request: Command, *, code: int, msg_id: str, queue_id: int, queue_offset: QueueOffset, unique_key: str
+) -> bytes:
+    """The whole frame that answers a send, from a template: the hottest answer there is.
+
+    The same bytes as the long way, which is taken where the template does not do: for a binary
+    header, and for text that JSON would have to escape.
+    """
+    id_text, key_text = msg_id.encode(), unique_key.encode()
+    if request.encoding is _BINARY or not (id_text.isalnum() and key_text.isalnum()):
+        answer = SendMessageResponse(
+            msg_id=msg_id, queue_id=queue_id, queue_offset=queue_offset, transaction_id=unique_key
+        )
+        return encode_command(request.reply(code, answer))
+    header = _SEND_ANSWER % (code, id_text, queue_id, queue_offset, key_text, request.opaque)
+    return _PREFIX.pack(_TOTAL_BYTES + len(header), len(header)) + header
+
+
+def _decode_frame(frame: memoryview, word: int) -> Command:
+    header_end = _PREFIX_BYTES + (word & _HEADER_BYTES_MASK)
+    header, body = bytes(frame[_PREFIX_BYTES:header_end]), frame[header_end:]
+    encoding = word >> _ENCODING_SHIFT
+    if encoding == _JSON:
+        return decode_json_header(header, body)
+    if encoding == _BINARY:
+        return decode_binary_header(header, body)
+    raise RemoteProtocolError(f"header encoding {encoding} is neither JSON (0) nor binary (1)")

@@ -1,0 +1,66 @@
+"""The key index file: a header, hash slots, and chained entries.
+
+A slot holds the number of the newest entry of its chain, an entry the number of the one before it;
+0 ends a chain, so entry 0 is never used and the count starts at 1. Only hashes are kept: whoever
+looks a key up reads the message and compares.
+"""
+
+import struct
+from typing import NamedTuple
+
+from tanist.errors import RemoteProtocolError
+from tanist.model.java_hash import java_hash
+
+HEADER_BYTES = 40
+SLOT_BYTES = 4
+INDEX_ENTRY_BYTES = 20
+MAX_SECONDS = 0x7FFFFFFF
+
+# begin_timestamp_ms, end_timestamp_ms, begin_log_offset, end_log_offset, used_slot_count, entry_count
+_HEADER = struct.Struct(">qqqqii")
+SLOT = struct.Struct(">i")
+# key_hash, log_offset, seconds, previous
+INDEX_ENTRY = struct.Struct(">iqii")
+
+
+class IndexHeader(NamedTuple):
+    """What one index file covers. ``entry_count`` counts the unused entry 0."""
+
+    begin_timestamp_ms: int = 0
+    end_timestamp_ms: int = 0
+    begin_log_offset: int = 0
+    end_log_offset: int = 0
+    used_slot_count: int = 0
+    entry_count: int = 1
+
+
+class IndexEntry(NamedTuple):
+    """``seconds`` counts from the header's begin timestamp, ``previous`` is the chain's next older entry."""
+
+    key_hash: int
+    log_offset: int
+    seconds: int
+    previous: int
+
+
+def encode_index_header(header: IndexHeader) -> bytes:
+    return _HEADER.pack(*header)
+
+
+def decode_index_header(data: bytes | memoryview) -> IndexHeader:
+    """Raises RemoteProtocolError for what no index file can begin with."""
+    if len(data) < HEADER_BYTES:
+        raise RemoteProtocolError(f"an index header has {HEADER_BYTES} bytes, not {len(data)}")
+    header = IndexHeader._make(_HEADER.unpack_from(data, 0))
+    # A file that was made and never written is all zeros; it counts as empty.
+    if header.entry_count == 0:
+        header = header._replace(entry_count=1)
+    if min(header) < 0:
+        raise RemoteProtocolError(f"an index header with negative fields: {header}")
+    return header
+
+
+def key_hash(topic: str, key: str) -> int:
+    """The hash under which a key of a topic is kept: never negative."""
+    value = abs(java_hash(f"{topic}#{key}"))
+    return 0 if value > 0x7FFFFFFF else value

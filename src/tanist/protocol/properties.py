@@ -1,0 +1,90 @@
+"""The property string of a message: ``name 0x01 value 0x02 name 0x01 value 0x02 ...``.
+
+Some writers leave out the last 0x02. A reader skips a segment that holds no 0x01, or has an empty
+name or value (so every segment under 3 characters), and of two equal names the later one counts.
+
+Bytes that are not UTF-8 are replaced, not refused, as RocketMQ does: such a string may lie in the
+log, and a broker that stumbled over it could not serve what comes after it.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from tanist.errors import LocalProtocolError
+from tanist.protocol.record import MAX_PROPERTIES_BYTES
+
+NAME_END = "\x01"
+VALUE_END = "\x02"
+
+_NAME_END = NAME_END.encode()
+_VALUE_END = VALUE_END.encode()
+_FORBIDDEN = frozenset("\x00\x01\x02")
+
+
+def decode_properties(raw: bytes | memoryview) -> dict[str, str]:
+    """All properties, in the order in which their names first appear."""
+    properties: dict[str, str] = {}
+    for segment in str(raw, "utf-8", "replace").split(VALUE_END):
+        name, _, value = segment.partition(NAME_END)
+        if name and value:
+            properties[name] = value
+    return properties
+
+
+def encode_properties(properties: Mapping[str, str]) -> bytes:
+    """The property string, with its last 0x02.
+
+    A name or value that no reader could take back as it is (empty, or with a separator in it) is
+    our mistake, and so is a NUL, by which the log knows what a crash lost.
+    """
+    parts: list[str] = []
+    for name, value in properties.items():
+        for text in (name, value):
+            if not text or not _FORBIDDEN.isdisjoint(text):
+                raise LocalProtocolError(
+                    f"property {name!r} can not be sent; its name and value must not be empty, nor hold a "
+                    "0x00, 0x01 or 0x02"
+                )
+        parts += (name, NAME_END, value, VALUE_END)
+    try:
+        raw = "".join(parts).encode()
+    except UnicodeEncodeError as error:
+        raise LocalProtocolError("a property holds a lone surrogate, which is no character") from error
+    if len(raw) > MAX_PROPERTIES_BYTES:
+        raise LocalProtocolError(
+            f"properties of {len(raw)} bytes can not be sent; use at most {MAX_PROPERTIES_BYTES}"
+        )
+    return raw
+
+
+def find_property(raw: bytes, name: str | bytes) -> bytes | None:
+    """The value that decode_properties finds under ``name``, without decoding the rest.
+
+    Dispatch asks for a few names of every message in the log, so this searches from the end, where
+    the segment that counts is found first.
+    """
+    opening = _opening(name)
+    if opening is None:
+        return None
+    needle = _VALUE_END + opening
+    limit = len(raw)
+    while (found := raw.rfind(needle, 0, limit)) >= 0:
+        if value := _value_at(raw, found + len(needle)):
+            return value
+        # An empty value does not count, so an earlier segment of the same name still may.
+        limit = found
+    if raw.startswith(opening) and (value := _value_at(raw, len(opening))):
+        return value
+    return None
+
+
+@lru_cache(maxsize=256)
+def _opening(name: str | bytes) -> bytes | None:
+    """What a segment of this name begins with; None if no segment can have it."""
+    raw = name.encode("utf-8", "replace") if isinstance(name, str) else name
+    return raw + _NAME_END if raw and _NAME_END not in raw and _VALUE_END not in raw else None
+
+
+def _value_at(raw: bytes, start: int) -> bytes:
+    end = raw.find(_VALUE_END, start)
+    return raw[start:] if end < 0 else raw[start:end]

@@ -1,0 +1,43 @@
+"""One entry of a consume queue: where a message lies in the log, its size, and the hash of its tag."""
+
+import struct
+from typing import NamedTuple
+
+ENTRY_BYTES = 20
+
+FILLER_SIZE = 0x7FFFFFFF
+"""The size that marks a filler: an entry that stands for no message."""
+
+# log_offset, size_bytes, tags_code
+_ENTRY = struct.Struct(">qiq")
+
+
+class QueueEntry(NamedTuple):
+    """``tags_code`` is the Java hash of the tag, or the due time in the topic of delayed messages."""
+
+    log_offset: int
+    size_bytes: int
+    tags_code: int
+
+    @property
+    def is_filler(self) -> bool:
+        return self.size_bytes == FILLER_SIZE
+
+    @property
+    def is_written(self) -> bool:
+        """False for the zeros behind the last entry of a queue (and for what no queue can hold)."""
+        return self.log_offset >= 0 and self.size_bytes > 0
+
+
+FILLER = _ENTRY.pack(0, FILLER_SIZE, 0)
+"""What RocketMQ writes before the first message of a queue that began later."""
+
+
+def encode_entry(log_offset: int, size_bytes: int, tags_code: int) -> bytes:
+    return _ENTRY.pack(log_offset, size_bytes, tags_code)
+
+
+def decode_entries(data: bytes | memoryview) -> list[QueueEntry]:
+    """All whole entries of ``data``; a cut one at the end is left out."""
+    whole = len(data) // ENTRY_BYTES * ENTRY_BYTES
+    return [QueueEntry(*fields) for fields in _ENTRY.iter_unpack(memoryview(data)[:whole])]

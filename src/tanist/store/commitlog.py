@@ -1,0 +1,281 @@
+"""The commit log: one sequence of bytes, appended to by one writer, read by anyone.
+
+    log_start ......... flushed_to ......... log_end
+    first byte kept     durable up to here   one past the last byte written
+
+Always ``log_start <= flushed_to <= log_end``. A record never crosses a file: where the next one
+does not fit, a blank fills the file and the record begins the next.
+"""
+
+import threading
+from collections.abc import Sequence
+
+from tanist.clock import Clock
+from tanist.errors import FlushFailed, LocalProtocolError, NotWritable, OffsetOutOfRange, RemoteProtocolError
+from tanist.model.message import TRANSACTION_MASK, Appended, Message, SysFlag
+from tanist.model.offsets import LogOffset, QueueOffset
+from tanist.protocol.record import BLANK_BYTES, check_record, encode_blank, encode_record
+from tanist.store.segments import Segments
+
+_QUEUED_TRANSACTION_BITS = (0, int(SysFlag.COMMIT))
+
+
+class CommitLog:
+    """Appends, reads, flushes and cuts the log. Offsets of queues are handed out here, one by one."""
+
+    def __init__(self, segments: Segments, *, store_host: bytes, max_body_bytes: int, clock: Clock) -> None:
+        self._segments = segments
+        self._store_host = store_host
+        self._max_body_bytes = max_body_bytes
+        self._clock = clock
+        self.cut_count = 0
+        """How often the log was cut: what was measured before a cut does not hold behind it."""
+        self.log_end = LogOffset(segments.start)
+        self.flushed_to = LogOffset(segments.start)
+        self.last_store_timestamp_ms = 0
+        self.next_queue_offsets: dict[tuple[str, int], int] = {}
+        self.refusal: str | None = None
+        """Why nothing is written now, or None."""
+        self.flush_failure: str | None = None
+        """Why the log can not be made durable any more, or None."""
+        self._raw_to = -1
+        # A flush on another thread must not meet a file that is being cut or closed.
+        self._files_lock = threading.Lock()
+
+    @property
+    def segments(self) -> Segments:
+        return self._segments
+
+    @property
+    def log_start(self) -> LogOffset:
+        return LogOffset(self._segments.start)
+
+    def resume(self, log_end: int) -> None:
+        """Go on from where recovery found the end; ``cut`` sees to it that all before is on disk."""
+        self.log_end = LogOffset(log_end)
+        self._raw_to = -1
+        if len(self._segments) and log_end < self._segments.end:
+            self._segments.at(log_end).allocate()
+
+    # Writing
+
+    def append(self, message: Message) -> Appended:
+        """Append one message. Readers see it at once; it is durable when ``flushed_to`` reaches its end."""
+        self._check_takes(message)
+        queue = (message.topic, message.queue_id)
+        is_queued = _is_queued(message)
+        queue_offset = self.next_queue_offsets.get(queue, 0) if is_queued else 0
+        now_ms = self._clock.now_ms()
+        record = self._encode(message, queue_offset, self.log_end, now_ms)
+        if len(record) > self._room_bytes():
+            self._roll(len(record))
+            record = self._encode(message, queue_offset, self.log_end, now_ms)
+        appended = Appended(self.log_end, QueueOffset(queue_offset), len(record), now_ms)
+        self._put(record, now_ms)
+        if is_queued:
+            self.next_queue_offsets[queue] = queue_offset + 1
+        return appended
+
+    def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
+        """Append several as one unit: they lie in one file, one behind the other, or nowhere."""
+        if not messages:
+            raise LocalProtocolError("a batch needs at least one message")
+        for message in messages:
+            self._check_takes(message)
+        now_ms = self._clock.now_ms()
+        records, appended, queue_offsets = self._encode_all(messages, now_ms)
+        total = sum(map(len, records))
+        if total > self._room_bytes():
+            self._roll(total)
+            records, appended, queue_offsets = self._encode_all(messages, now_ms)
+        self._put(b"".join(records), now_ms)
+        self.next_queue_offsets.update(queue_offsets)
+        return appended
+
+    def append_raw(self, log_offset: int, data: bytes | memoryview) -> LogOffset:
+        """Append what a master sent, exactly at our end; the new end.
+
+        An empty log begins at whichever file the master begins with.
+        """
+        if self.refusal is not None:
+            raise NotWritable(self.refusal)
+        size = self._segments.size_bytes
+        if not len(self._segments) and log_offset % size == 0:
+            self.log_end = self.flushed_to = LogOffset(log_offset)
+        if log_offset != self.log_end:
+            raise OffsetOutOfRange("raw bytes at log offset", log_offset, self.log_end, self.log_end)
+        rest = memoryview(data)
+        while rest:
+            if self.log_end == self._segments.end:
+                self._segments.add(self.log_end)
+            segment = self._segments[-1]
+            piece = rest[: segment.end - self.log_end]
+            segment.put_raw(self.log_end - segment.start, piece)
+            self.log_end = LogOffset(self.log_end + len(piece))
+            rest = rest[len(piece) :]
+        self._raw_to = self.log_end
+        return self.log_end
+
+    # Reading
+
+    def read(self, log_offset: int, size_bytes: int) -> memoryview:
+        """Exactly these bytes, as a view. They lie in one file, as every record does."""
+        found = self.read_ahead(log_offset, size_bytes)
+        if len(found) != size_bytes:
+            raise OffsetOutOfRange("log offset", log_offset + size_bytes, self.log_start, self.log_end)
+        return found
+
+    def read_ahead(self, log_offset: int, max_bytes: int) -> memoryview:
+        """What is written from an offset on, at most ``max_bytes`` and at most to the end of that file."""
+        if not self.log_start <= log_offset < self.log_end:
+            raise OffsetOutOfRange("log offset", log_offset, self.log_start, self.log_end)
+        segment = self._segments.at(log_offset)
+        end = min(log_offset + max_bytes, self.log_end, segment.end)
+        return segment.view[log_offset - segment.start : end - segment.start]
+
+    def is_record_start(self, log_offset: int) -> bool:
+        """Whether a sound record or a blank begins here, or the log ends here."""
+        if log_offset == self.log_end:
+            return True
+        if not self.log_start <= log_offset < self.log_end:
+            return False
+        segment = self._segments.at(log_offset)
+        try:
+            check_record(segment.view, log_offset - segment.start, log_offset=log_offset, is_flushed=True)
+        except RemoteProtocolError:
+            return False
+        return True
+
+    # Keeping and cutting
+
+    @property
+    def ends_with_record(self) -> bool:
+        """Whether a record is known to end at the log's end: what a master sent may stop within one."""
+        return self._raw_to != self.log_end
+
+    def is_tail_half_full(self) -> bool:
+        """Whether it is time to prepare the next file."""
+        return len(self._segments) > 0 and self._segments.end - self.log_end < self._segments.size_bytes // 2
+
+    def flush(self) -> LogOffset:
+        """Make all that is written now durable. May run on another thread than the writer's."""
+        with self._files_lock:
+            target = self.log_end
+            self._sync(target)
+            self.flushed_to = target
+            return self.flushed_to
+
+    def cut(self, log_offset: int) -> int:
+        """Forget everything from an offset on: delete later files, zero the rest of this one, durably.
+
+        Returns how many bytes were not zero. The zeros matter: bytes that are only forgotten are
+        found again, as sound records, at the next start (RocketMQ brings cut messages back so).
+        """
+        with self._files_lock:
+            self.cut_count += 1
+            self._segments.drop_from(log_offset if log_offset > self.log_start else log_offset + 1)
+            self.flushed_to = LogOffset(min(self.flushed_to, log_offset))
+            cleared = 0
+            if len(self._segments) and log_offset < self._segments.end:
+                segment = self._segments.at(log_offset)
+                cleared = segment.zero_from(log_offset - segment.start)
+            # The zeros behind the cut count too, hence one more byte.
+            self._sync(log_offset + 1)
+            self.flushed_to = LogOffset(log_offset)
+            self.resume(log_offset)
+            return cleared
+
+    def drop_first_segment(self) -> None:
+        """Forget the oldest file. The last one always stays."""
+        assert len(self._segments) > 1
+        assert self._segments[0].end <= self.flushed_to
+        with self._files_lock:
+            self._segments.drop_first()
+
+    def close(self) -> None:
+        with self._files_lock:
+            self._segments.close()
+
+    # Inside
+
+    def _sync(self, end: int) -> None:
+        """Sync the files from ``flushed_to`` to ``end``, and never again once that has failed.
+
+        The kernel may have dropped the bytes it could not write, and would call the next attempt a
+        success. So the log takes no more writes, and says why.
+        """
+        if self.flush_failure is not None:
+            raise FlushFailed(self.flush_failure)
+        try:
+            for segment in self._segments.between(self.flushed_to, end):
+                segment.sync()
+        except OSError as error:
+            self.flush_failure = (
+                f"the disk failed to flush the log: {error}; check it, then restart the broker"
+            )
+            self.refusal = self.flush_failure
+            raise FlushFailed(self.flush_failure) from error
+
+    def _check_takes(self, message: Message) -> None:
+        if self.refusal is not None:
+            raise NotWritable(self.refusal)
+        if len(message.body) > self._max_body_bytes:
+            raise LocalProtocolError(
+                f"a body of {len(message.body)} bytes; at most {self._max_body_bytes} are taken"
+            )
+
+    def _encode(self, message: Message, queue_offset: int, log_offset: int, now_ms: int) -> bytes:
+        return encode_record(
+            message,
+            queue_offset=queue_offset,
+            log_offset=log_offset,
+            store_timestamp_ms=now_ms,
+            store_host=self._store_host,
+        )
+
+    def _encode_all(
+        self, messages: Sequence[Message], now_ms: int
+    ) -> tuple[list[bytes], list[Appended], dict[tuple[str, int], int]]:
+        records: list[bytes] = []
+        appended: list[Appended] = []
+        queue_offsets: dict[tuple[str, int], int] = {}
+        log_offset = self.log_end
+        for message in messages:
+            queue = (message.topic, message.queue_id)
+            queue_offset = 0
+            if _is_queued(message):
+                queue_offset = queue_offsets.get(queue, self.next_queue_offsets.get(queue, 0))
+                queue_offsets[queue] = queue_offset + 1
+            record = self._encode(message, queue_offset, log_offset, now_ms)
+            records.append(record)
+            appended.append(Appended(log_offset, QueueOffset(queue_offset), len(record), now_ms))
+            log_offset = LogOffset(log_offset + len(record))
+        return records, appended, queue_offsets
+
+    def _room_bytes(self) -> int:
+        """How many bytes of records the last file still takes: it must keep room for its blank."""
+        return self._segments.end - self.log_end - BLANK_BYTES
+
+    def _roll(self, needed_bytes: int) -> None:
+        """Begin the next file. It is made first: if the disk is full nothing has changed."""
+        size = self._segments.size_bytes
+        if needed_bytes + BLANK_BYTES > size:
+            raise LocalProtocolError(
+                f"{needed_bytes} bytes do not fit into one file of {size}; send less at once"
+            )
+        tail = self._segments[-1] if len(self._segments) else None
+        fresh = self._segments.add(self._segments.end if tail is not None else self.log_end)
+        if tail is not None and self.log_end < tail.end:
+            tail.put(self.log_end - tail.start, encode_blank(tail.end - self.log_end))
+        self.log_end = LogOffset(fresh.start)
+
+    def _put(self, data: bytes, now_ms: int) -> None:
+        segment = self._segments[-1]
+        segment.put(self.log_end - segment.start, data)
+        self.log_end = LogOffset(self.log_end + len(data))
+        self.last_store_timestamp_ms = now_ms
+
+
+def _is_queued(message: Message) -> bool:
+    """Prepared and rolled back messages enter no consume queue, so they take no queue offset."""
+    return message.sys_flag & TRANSACTION_MASK in _QUEUED_TRANSACTION_BITS

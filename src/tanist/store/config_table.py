@@ -1,0 +1,48 @@
+"""The tables under ``config/``: topics, groups, consumer offsets, delay offsets; RocketMQ's files.
+
+Written as standard JSON, read in the dialect that Java writes too.
+"""
+
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from tanist.protocol.bodies.base import Body, encode_body
+from tanist.protocol.bodies.sync import (
+    ConsumerOffsetTable,
+    DelayOffsetTable,
+    SubscriptionGroupTable,
+    TopicConfigTable,
+)
+from tanist.protocol.java_json import decode_java_json
+from tanist.store.backed_file import BackedFile
+from tanist.store.disk import Disk
+
+FILE_NAMES: dict[type[Body], str] = {
+    TopicConfigTable: "topics.json",
+    SubscriptionGroupTable: "subscriptionGroup.json",
+    ConsumerOffsetTable: "consumerOffset.json",
+    DelayOffsetTable: "delayOffset.json",
+}
+
+TableT = TypeVar("TableT", TopicConfigTable, SubscriptionGroupTable, ConsumerOffsetTable, DelayOffsetTable)
+
+
+class ConfigTable(Generic[TableT]):
+    """One table on disk."""
+
+    def __init__(self, disk: Disk, root: Path, table_type: type[TableT]) -> None:
+        self._file = BackedFile(disk, root / "config" / FILE_NAMES[table_type])
+        self._type = table_type
+
+    def load(self) -> TableT:
+        """The table on disk; empty if there is none."""
+        return self._file.load(self._decode) or self._type()
+
+    def save(self, table: TableT) -> None:
+        """Replace the table on disk, laid out so that a person can read it."""
+        self._file.save(msgspec.json.format(encode_body(table), indent=1))
+
+    def _decode(self, data: bytes) -> TableT:
+        return decode_java_json(data, self._type, is_trusted=True)

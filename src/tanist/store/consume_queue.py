@@ -1,0 +1,256 @@
+"""One consume queue: entry ``k`` says where message ``k`` of the queue lies in the log.
+
+Derived from the log, so it can always be cut and built again. Entries are written with plain
+writes, not through a mapping: a queue is small and there may be ten thousand of them.
+"""
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tanist.errors import CorruptRecord, ForeignFile, OffsetOutOfRange
+from tanist.model.offsets import QueueOffset
+from tanist.protocol.queue_entry import (
+    ENTRY_BYTES,
+    FILLER,
+    FILLER_SIZE,
+    QueueEntry,
+    decode_entries,
+    encode_entry,
+)
+from tanist.store.disk import File
+from tanist.store.open_files import OpenFiles
+from tanist.store.search import first_lost
+from tanist.store.segment import segment_name, segment_start
+
+_log = logging.getLogger(__name__)
+
+_REBUILD = "stop the broker and delete the folders consumequeue and index: they are built again from the log"
+
+_WALK_ENTRIES = 1024
+
+IsKept = Callable[[QueueEntry], bool]
+
+
+class ConsumeQueue:
+    """The entries ``[min_offset, max_offset)`` of one queue."""
+
+    __slots__ = (
+        "_directory",
+        "_dirty",
+        "_file_bytes",
+        "_files",
+        "_starts",
+        "indexed_to",
+        "max_offset",
+        "min_offset",
+    )
+
+    def __init__(self, files: OpenFiles, directory: Path, file_bytes: int) -> None:
+        self._files = files
+        self._directory = directory
+        self._file_bytes = file_bytes
+        self._starts: list[int] = []
+        self._dirty: set[int] = set()
+        self.min_offset = QueueOffset(0)
+        self.max_offset = QueueOffset(0)
+        self.indexed_to = 0
+        """One past the last log byte that an entry points at."""
+
+    def open(self) -> None:
+        """Find the files, and the first and the last entry in them."""
+        paths = [self._directory / name for name in self._files.disk.names(self._directory)]
+        self._starts = [segment_start(path) for path in paths]
+        for path, before, start in zip(paths[1:], self._starts, self._starts[1:], strict=False):
+            if start - before != self._file_bytes:
+                raise ForeignFile(path, f"it does not follow {segment_name(before)}", _REBUILD)
+        for path in paths:
+            self._check_size(path)
+        self._set_end(self._end_of(lambda entry: entry.is_written))
+        self.min_offset = self._first_offset
+
+    @property
+    def _first_offset(self) -> QueueOffset:
+        """The first entry that the files have room for."""
+        return QueueOffset(self._starts[0] // ENTRY_BYTES if self._starts else 0)
+
+    # Reading
+
+    def entries(self, queue_offset: int, max_count: int) -> list[QueueEntry]:
+        """Entries from an offset on, at most ``max_count`` of them."""
+        if not self.min_offset <= queue_offset <= self.max_offset:
+            raise OffsetOutOfRange("queue offset", queue_offset, self.min_offset, self.max_offset)
+        position = queue_offset * ENTRY_BYTES
+        end = min(queue_offset + max_count, self.max_offset) * ENTRY_BYTES
+        found: list[QueueEntry] = []
+        while position < end:
+            start = position - position % self._file_bytes
+            size = min(end, start + self._file_bytes) - position
+            found += decode_entries(self._file(start).read(position - start, size))
+            position += size
+        return found
+
+    def entry(self, queue_offset: int) -> QueueEntry:
+        """One entry that the queue has."""
+        position = queue_offset * ENTRY_BYTES
+        start = position - position % self._file_bytes
+        return decode_entries(self._file(start).read(position - start, ENTRY_BYTES))[0]
+
+    def walk(self, queue_offset: int) -> Iterator[tuple[int, QueueEntry]]:
+        """All entries from an offset on, with their offsets."""
+        for first in range(queue_offset, self.max_offset, _WALK_ENTRIES):
+            yield from enumerate(self.entries(first, _WALK_ENTRIES), first)
+
+    def last_before(self, log_offset: int) -> QueueOffset | None:
+        """The last entry of a message before a log offset, None if there is none."""
+        end = self.max_offset if self.indexed_to <= log_offset else self._end_of(_lies_before(log_offset))
+        return QueueOffset(end - 1) if end > self._first_offset else None
+
+    # Writing
+
+    def append(self, queue_offset: int, data: bytes | bytearray, indexed_to: int) -> None:
+        """Add entries that begin at a queue offset. Those the queue has already are left out."""
+        if self.min_offset == self.max_offset < queue_offset:
+            # An empty queue goes on wherever the log does.
+            self._drop_files()
+        if not self._starts:
+            self._begin(queue_offset)
+        elif queue_offset > self.max_offset:
+            self._fill_gap(queue_offset)
+        rest = memoryview(data)[(self.max_offset - queue_offset) * ENTRY_BYTES :]
+        self._write(rest)
+        self.indexed_to = max(self.indexed_to, indexed_to)
+
+    def take_dirty(self) -> list[Path]:
+        """The files written since they were taken last."""
+        dirty, self._dirty = self._dirty, set()
+        return [self._path(start) for start in dirty.intersection(self._starts)]
+
+    # Cutting
+
+    def cut(self, log_offset: int) -> None:
+        """Forget the entries of messages at or behind a log offset, and zero where they stood."""
+        end = self._end_of(_lies_before(log_offset))
+        while len(self._starts) > 1 and self._starts[-1] >= end * ENTRY_BYTES:
+            self._files.remove(self._path(self._starts.pop()))
+        self._set_end(end)
+        if self._starts:
+            start = self._starts[-1]
+            if self._file(start).zero_from(end * ENTRY_BYTES - start):
+                self._dirty.add(start)
+
+    def find_min(self, log_start: int) -> None:
+        """Move ``min_offset`` to the first message that the log still has."""
+        self.min_offset = self._first_from(log_start)
+
+    def raise_min(self, log_start: int) -> None:
+        """Forget the messages that the log has deleted, and drop the files that hold none but them."""
+        self.find_min(log_start)
+        while len(self._starts) > 1 and self._starts[1] <= self.min_offset * ENTRY_BYTES:
+            self._files.remove(self._path(self._starts.pop(0)))
+
+    # Inside
+
+    def _path(self, start: int) -> Path:
+        return self._directory / segment_name(start)
+
+    def _file(self, start: int) -> File:
+        return self._files.get(self._path(start))
+
+    def _check_size(self, path: Path) -> None:
+        """Only files that a crash left empty and unfinished may be short."""
+        file = self._files.get(path)
+        found = file.size_bytes
+        if found == self._file_bytes:
+            return
+        if found > self._file_bytes or any(file.written_ranges(0)):
+            raise ForeignFile(
+                path,
+                f"it has {found} bytes and a queue's files have {self._file_bytes}",
+                f"set mappedFileSizeConsumeQueue to what the store was made with, or {_REBUILD}",
+            )
+        file.resize(self._file_bytes)
+
+    def _end_of(self, is_kept: IsKept) -> QueueOffset:
+        """The first offset whose entry is not kept; ``is_kept`` holds up to there and not behind it."""
+
+        def is_lost(queue_offset: int) -> bool:
+            return not is_kept(self.entry(queue_offset))
+
+        index = len(self._starts) - 1
+        while index > 0 and is_lost(self._starts[index] // ENTRY_BYTES):
+            index -= 1
+        if index < 0:
+            return QueueOffset(0)
+        first = self._starts[index] // ENTRY_BYTES
+        return QueueOffset(first_lost(range(first, first + self._file_bytes // ENTRY_BYTES), is_lost))
+
+    def _first_from(self, log_start: int) -> QueueOffset:
+        """The first entry of a message that the log still has; ``max_offset`` if there is none."""
+
+        def is_there(queue_offset: int) -> bool:
+            entry = self.entry(queue_offset)
+            is_before_first = entry.is_filler and entry.log_offset == 0
+            return not is_before_first and entry.log_offset >= log_start
+
+        first = self._first_offset
+        return QueueOffset(first + bisect_left(range(first, self.max_offset), 1, key=is_there))
+
+    def _set_end(self, end: QueueOffset) -> None:
+        self.max_offset = end
+        self.min_offset = min(self.min_offset, end)
+        last = self.entry(end - 1) if end > self._first_offset else None
+        self.indexed_to = 0 if last is None or last.is_filler else last.log_offset + last.size_bytes
+
+    def _begin(self, queue_offset: int) -> None:
+        """Make the first file. What the queue held before this offset is not ours: fillers stand for it."""
+        position = queue_offset * ENTRY_BYTES
+        start = position - position % self._file_bytes
+        self.max_offset = QueueOffset(start // ENTRY_BYTES)
+        self._write(memoryview(FILLER * (queue_offset - self.max_offset)))
+        self.min_offset = self.max_offset
+
+    def _fill_gap(self, queue_offset: int) -> None:
+        """Pass over offsets that the log left out, which we never do, but others may have.
+
+        These fillers have the log offset of the message before them, so that log offsets in a queue
+        never fall and can be searched.
+        """
+        gap = queue_offset - self.max_offset
+        if gap * ENTRY_BYTES > self._file_bytes:
+            raise CorruptRecord(
+                self._directory,
+                self.max_offset,
+                f"the log goes on with queue offset {queue_offset}; {_REBUILD}",
+            )
+        _log.warning("queue has a gap queue=%s from=%d to=%d", self._directory, self.max_offset, queue_offset)
+        before = self.entry(self.max_offset - 1)
+        self._write(memoryview(encode_entry(before.log_offset, FILLER_SIZE, 0) * gap))
+
+    def _write(self, data: memoryview) -> None:
+        """Write entries at ``max_offset`` and move it, file by file."""
+        while data:
+            position = self.max_offset * ENTRY_BYTES
+            start = position - position % self._file_bytes
+            if not self._starts or start > self._starts[-1]:
+                self._make_file(start)
+            piece = data[: start + self._file_bytes - position]
+            self._file(start).write(position - start, piece)
+            self._dirty.add(start)
+            self.max_offset = QueueOffset(self.max_offset + len(piece) // ENTRY_BYTES)
+            data = data[len(piece) :]
+
+    def _drop_files(self) -> None:
+        while self._starts:
+            self._files.remove(self._path(self._starts.pop()))
+
+    def _make_file(self, start: int) -> None:
+        if not self._starts:
+            self._files.disk.make_dir(self._directory)
+        self._files.create(self._path(start)).resize(self._file_bytes)
+        self._starts.append(start)
+
+
+def _lies_before(log_offset: int) -> IsKept:
+    return lambda entry: entry.is_written and entry.log_offset < log_offset

@@ -1,0 +1,157 @@
+"""Builds the indexes from the log: consume queues first, then the key index.
+
+Dispatch follows the log and never leads it: it can be run again over the same records, and what is
+there already is left alone. Records are taken in batches so that a queue gets one write a batch.
+"""
+
+import logging
+
+from tanist.errors import CorruptRecord, LocalProtocolError, RemoteProtocolError
+from tanist.model.delay_levels import due_ms
+from tanist.model.message import TRANSACTION_MASK, SysFlag
+from tanist.model.offsets import LogOffset
+from tanist.model.property_names import DELAY, TAGS
+from tanist.model.topics import SCHEDULE_TOPIC
+from tanist.protocol.properties import find_property
+from tanist.protocol.queue_entry import encode_entry
+from tanist.protocol.record import BLANK_BYTES, MAGIC_BLANK, Record, decode_record, peek_record
+from tanist.protocol.tags import index_keys, tags_code
+from tanist.store.commitlog import CommitLog
+from tanist.store.key_index import KeyIndex
+from tanist.store.queues import Queues, check_topic_name
+from tanist.store.segment import Segment
+
+_log = logging.getLogger(__name__)
+
+BATCH_RECORDS = 1024
+
+_QUEUED = (0, int(SysFlag.COMMIT))
+_ROLLBACK = int(SysFlag.ROLLBACK)
+
+
+class Dispatcher:
+    """Everything before ``dispatched_to`` is in the indexes."""
+
+    def __init__(
+        self, log: CommitLog, queues: Queues, index: KeyIndex, *, delay_levels: tuple[int, ...]
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._delay_levels = delay_levels
+        self._runs: dict[tuple[str, int], _QueueRun] = {}
+        self.dispatched_to = log.log_start
+        self.last_timestamp_ms = 0
+        """The store time of the last record dispatched."""
+
+    def run(self, limit: int | None = None) -> int:
+        """Index the records up to ``limit`` (the log's end if not said); how many there were.
+
+        A record that is not whole yet, as a slave may have at its end, waits for its rest.
+        """
+        end = self._log.log_end if limit is None else min(limit, self._log.log_end)
+        self.dispatched_to = max(self.dispatched_to, self._log.log_start)
+        count = 0
+        while batch := self._batch(end):
+            count += batch
+        return count
+
+    def rewind(self, log_offset: int) -> None:
+        """Go on from an earlier offset, after the log was cut there."""
+        self.dispatched_to = LogOffset(min(self.dispatched_to, log_offset))
+
+    def _batch(self, end: int) -> int:
+        """Index one batch; how many records it had. 0: nothing more is there, or nothing whole."""
+        position = int(self.dispatched_to)
+        count = 0
+        try:
+            while count < BATCH_RECORDS and end - position >= BLANK_BYTES:
+                segment = self._log.segments.at(position)
+                start = position - segment.start
+                size, magic = peek_record(segment.view, start)
+                if position + size > end:
+                    break
+                if magic == MAGIC_BLANK:
+                    position = segment.end
+                    continue
+                self._take(_decode(segment, start))
+                position += size
+                count += 1
+        finally:
+            # What was read before a bad record is indexed all the same.
+            self._write_runs()
+            self.dispatched_to = LogOffset(position)
+        return count
+
+    def _take(self, record: Record) -> None:
+        properties = bytes(record.properties)
+        transaction = record.sys_flag & TRANSACTION_MASK
+        try:
+            _check_queue(record)
+        except LocalProtocolError as error:
+            _log.error("message is not indexed log_offset=%d reason=%s", record.log_offset, error)
+            return
+        if transaction in _QUEUED:
+            self._take_entry(record, self._tags_code(record, properties))
+        if transaction != _ROLLBACK:
+            self._index.put(
+                record.topic, index_keys(properties), record.log_offset, record.store_timestamp_ms
+            )
+        self.last_timestamp_ms = record.store_timestamp_ms
+
+    def _take_entry(self, record: Record, code: int) -> None:
+        key = (record.topic, record.queue_id)
+        run = self._runs.get(key)
+        if run is None or run.next_offset != record.queue_offset:
+            if run is not None:
+                self._write_run(key, run)
+            run = self._runs[key] = _QueueRun(record.queue_offset)
+        run.data += encode_entry(record.log_offset, record.size_bytes, code)
+        run.next_offset += 1
+        run.indexed_to = record.log_offset + record.size_bytes
+
+    def _tags_code(self, record: Record, properties: bytes) -> int:
+        """The hash of the tag; for a delayed message the time at which it is due."""
+        if record.topic == SCHEDULE_TOPIC:
+            level = find_property(properties, DELAY)
+            if level is not None and level.isdigit() and int(level) > 0:
+                return due_ms(self._delay_levels, int(level), record.store_timestamp_ms)
+        return tags_code(find_property(properties, TAGS))
+
+    def _write_runs(self) -> None:
+        for key, run in self._runs.items():
+            self._write_run(key, run)
+        self._runs.clear()
+
+    def _write_run(self, key: tuple[str, int], run: "_QueueRun") -> None:
+        self._queues.append(*key, run.first_offset, run.data, run.indexed_to)
+
+
+class _QueueRun:
+    """Entries of one queue that follow each other, on their way to the disk."""
+
+    __slots__ = ("data", "first_offset", "indexed_to", "next_offset")
+
+    def __init__(self, queue_offset: int) -> None:
+        self.first_offset = queue_offset
+        self.next_offset = queue_offset
+        self.data = bytearray()
+        self.indexed_to = 0
+
+
+def _check_queue(record: Record) -> None:
+    check_topic_name(record.topic)
+    if record.queue_id < 0 or record.queue_offset < 0:
+        raise LocalProtocolError(f"queue {record.queue_id} can not have an offset {record.queue_offset}")
+
+
+def _decode(segment: Segment, position: int) -> Record:
+    try:
+        record = decode_record(segment.view, position)
+    except RemoteProtocolError as error:
+        raise CorruptRecord(segment.path, position, str(error)) from error
+    if record.log_offset != segment.start + position:
+        raise CorruptRecord(
+            segment.path, position, f"the record says it lies at log offset {record.log_offset}"
+        )
+    return record

@@ -1,0 +1,129 @@
+"""Makes the log durable, off the event loop.
+
+SYNC_FLUSH: a send waits until its bytes are on disk. All sends that wait while the disk is busy
+share the next flush (group commit), so a slow disk costs latency and not throughput.
+ASYNC_FLUSH: nobody waits; the log is flushed by time and by how much is dirty.
+
+A flush that fails is never tried again: all that wait for it fail, and the log takes no more writes.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from tanist.clock import Clock
+from tanist.errors import FlushFailed, NotWritable
+from tanist.store.commitlog import CommitLog
+from tanist.store.settings import FlushMode, StoreSettings
+
+_log = logging.getLogger(__name__)
+
+_PAGE_BYTES = 4096
+
+
+class Flusher:
+    """Flushes one log for as long as ``run`` runs."""
+
+    def __init__(self, log: CommitLog, settings: StoreSettings, clock: Clock) -> None:
+        self._log = log
+        self._settings = settings
+        self._clock = clock
+        self._wake = asyncio.Event()
+        # Log ends only grow between two cuts, so waiters stand in the order in which they are released.
+        self._waiters: deque[_Waiter] = deque()
+        self._last_flush_s = clock.monotonic_s()
+        self.flush_count = 0
+
+    async def wait(self, end: int) -> bool:
+        """Wait until the log is durable up to ``end``; False if that took longer than syncFlushTimeout.
+
+        The message stays written either way. Raises FlushFailed if the disk refused, and NotWritable
+        if the message was cut from the log before it was durable.
+        """
+        if self._log.flushed_to >= end:
+            return True
+        if self._log.flush_failure is not None:
+            raise FlushFailed(self._log.flush_failure)
+        waiter = _Waiter(end, self._log.cut_count, asyncio.get_running_loop().create_future())
+        self._waiters.append(waiter)
+        self._wake.set()
+        try:
+            async with asyncio.timeout(self._settings.sync_flush_timeout / 1000):
+                await waiter.released
+        except TimeoutError:
+            return False
+        return True
+
+    async def run(self) -> None:
+        """Flush when it is time, until cancelled; what is written then is flushed last."""
+        with ThreadPoolExecutor(1, thread_name_prefix="flush") as executor:
+            try:
+                await self._run(executor)
+            except FlushFailed as failure:
+                self._fail(failure)
+                raise
+
+    async def _run(self, executor: ThreadPoolExecutor) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                await self._time_to_flush()
+                await loop.run_in_executor(executor, self._log.flush)
+                self._flushed()
+        except asyncio.CancelledError:
+            self._log.flush()
+            self._flushed()
+            raise
+
+    async def _time_to_flush(self) -> None:
+        """Return when somebody waits or the log has been dirty long or much enough."""
+        interval_s = self._settings.flush_interval_commit_log / 1000
+        while not self._waiters:
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(interval_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                if self._is_due():
+                    return
+
+    def _is_due(self) -> bool:
+        dirty_bytes = self._log.log_end - self._log.flushed_to
+        idle_ms = (self._clock.monotonic_s() - self._last_flush_s) * 1000
+        least_bytes = self._settings.flush_commit_log_least_pages * _PAGE_BYTES
+        is_synchronous = self._settings.flush_disk_type is FlushMode.SYNC_FLUSH
+        is_old = is_synchronous or idle_ms >= self._settings.flush_commit_log_thorough_interval
+        return dirty_bytes >= least_bytes or (dirty_bytes > 0 and is_old)
+
+    def _flushed(self) -> None:
+        """Release those who have waited for what is durable now."""
+        self.flush_count += 1
+        self._last_flush_s = self._clock.monotonic_s()
+        while self._waiters:
+            waiter = self._waiters[0]
+            is_cut = waiter.cut_count != self._log.cut_count
+            if not is_cut and waiter.end > self._log.flushed_to:
+                return
+            self._waiters.popleft()
+            if waiter.released.done():
+                continue
+            if is_cut:
+                waiter.released.set_exception(NotWritable("the message was cut from the log; send it again"))
+            else:
+                waiter.released.set_result(None)
+
+    def _fail(self, failure: FlushFailed) -> None:
+        _log.critical("flush failed flushed_to=%d log_end=%d", self._log.flushed_to, self._log.log_end)
+        while self._waiters:
+            released = self._waiters.popleft().released
+            if not released.done():
+                released.set_exception(failure)
+
+
+class _Waiter(NamedTuple):
+    end: int
+    cut_count: int
+    """How often the log had been cut when the wait began: the end means nothing behind the next cut."""
+    released: asyncio.Future[None]

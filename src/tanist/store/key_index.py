@@ -1,0 +1,114 @@
+"""The key index: finds messages by key without reading the log.
+
+Derived from the log and built by dispatch. It keeps hashes only, so what it finds are candidates:
+whoever asks reads the messages and compares their keys.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from tanist.clock import Clock
+from tanist.errors import ForeignFile
+from tanist.protocol.key_index import key_hash
+from tanist.store.disk import Disk
+from tanist.store.index_file import IndexFile
+
+NAME_DIGITS = 17
+
+
+class KeyIndex:
+    """All index files, oldest first. The last one is written to."""
+
+    def __init__(
+        self, disk: Disk, directory: Path, *, slot_count: int, max_entries: int, clock: Clock
+    ) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._slot_count = slot_count
+        self._max_entries = max_entries
+        self._clock = clock
+        self._files: list[IndexFile] = []
+        self._dirty: set[Path] = set()
+
+    def open(self) -> None:
+        for name in self._disk.names(self._directory):
+            path = self._directory / name
+            if len(name) != NAME_DIGITS or not name.isascii() or not name.isdecimal():
+                raise ForeignFile(
+                    path, f"the name is not {NAME_DIGITS} digits", "move it out of the store's folder"
+                )
+            self._files.append(IndexFile.open(self._disk, path, self._slot_count, self._max_entries))
+
+    @property
+    def indexed_to(self) -> int:
+        """The log offset of the newest message in the index; -1 if there is none."""
+        for file in reversed(self._files):
+            if file.header.entry_count > 1:
+                return file.header.end_log_offset
+        return -1
+
+    @property
+    def full_to_ms(self) -> int:
+        """The store time of the last message in a file that is full; 0 if none is."""
+        return self._files[-2].header.end_timestamp_ms if len(self._files) > 1 else 0
+
+    def put(self, topic: str, keys: Sequence[str], log_offset: int, store_timestamp_ms: int) -> None:
+        """Add a message under all its keys, unless it is there already."""
+        if not keys or log_offset <= self.indexed_to:
+            return
+        hashes = [key_hash(topic, key) for key in keys[: self._max_entries - 1]]
+        if not self._files or self._files[-1].room < len(hashes):
+            self._add_file()
+        self._dirty.add(self._files[-1].path)
+        self._files[-1].put(hashes, log_offset, store_timestamp_ms)
+
+    def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
+        """Log offsets of messages that may have this key, newest first."""
+        hashed = key_hash(topic, key)
+        for file in reversed(self._files):
+            if file.covers(begin_ms, end_ms):
+                yield from file.find(hashed, begin_ms, end_ms)
+
+    def cut(self, log_offset: int, *, is_whole: bool = True) -> None:
+        """Forget messages at or behind a log offset.
+
+        ``is_whole`` is False after a crash, which may have taken any part of what was written last:
+        a slot may then lead to an entry that is not there.
+        """
+        while self._files and self._files[-1].is_behind(log_offset):
+            self._drop(-1)
+        if self._files and (self._files[-1].header.end_log_offset >= log_offset or not is_whole):
+            self._files[-1].cut(log_offset)
+            self._dirty.add(self._files[-1].path)
+
+    def raise_min(self, log_start: int) -> None:
+        """Delete the files of messages that the log has deleted; the last one stays."""
+        while len(self._files) > 1 and self._files[0].header.end_log_offset < log_start:
+            self._drop(0)
+
+    def take_dirty(self) -> list[Path]:
+        """The files written since they were taken last: the caller makes them durable."""
+        dirty, self._dirty = self._dirty, set()
+        return [file.path for file in self._files if file.path in dirty]
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+    def _add_file(self) -> None:
+        self._disk.make_dir(self._directory)
+        path = self._directory / self._next_name()
+        self._files.append(IndexFile.create(self._disk, path, self._slot_count, self._max_entries))
+
+    def _next_name(self) -> str:
+        """The local time, to the millisecond; later than the last name even if the clock is not."""
+        now = datetime.fromtimestamp(self._clock.now_ms() / 1000).astimezone()
+        name = f"{now:%Y%m%d%H%M%S}{now.microsecond // 1000:03d}"
+        last = self._files[-1].path.name if self._files else ""
+        return max(name, f"{int(last) + 1:0{NAME_DIGITS}d}" if last else name)
+
+    def _drop(self, position: int) -> None:
+        file = self._files.pop(position)
+        file.close()
+        self._disk.remove(file.path)

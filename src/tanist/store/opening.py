@@ -1,0 +1,75 @@
+"""Brings a store that was just opened into one state: log, queues and index end at the same record."""
+
+import logging
+import math
+from dataclasses import dataclass
+
+from tanist.errors import CorruptRecord
+from tanist.model.offsets import LogOffset
+from tanist.store.checkpoint import Checkpoint
+from tanist.store.commitlog import CommitLog
+from tanist.store.dispatch import Dispatcher
+from tanist.store.key_index import KeyIndex
+from tanist.store.queues import Queues
+from tanist.store.recovery import LogScan, check_cut, flushed_to, scan, trusted_to
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryReport:
+    """What opening a store found and did."""
+
+    was_closed: bool
+    """Whether the last process had closed the store."""
+    scanned_from: int
+    """Where the walk over the log began: everything before it was trusted."""
+    log_end: int
+    cleared_bytes: int
+    """Bytes behind the end that were not zero: unfinished records, or leftovers of another broker."""
+    reason: str
+    """Why the log ends where it does."""
+    finished_truncation: int | None
+    """Where an interrupted truncation was finished, if there was one."""
+
+
+def find_end(
+    log: CommitLog, queues: Queues, *, checkpoint: Checkpoint, was_closed: bool, accept_loss: bool
+) -> LogScan:
+    """Find the log's end, and refuse a damaged log. Nothing is changed yet."""
+    segments = log.segments
+    start = trusted_to(segments, queues, checkpoint, was_closed=was_closed)
+    found = scan(segments, start, flushed_to=flushed_to(checkpoint, was_closed=was_closed))
+    flushed_ms = math.inf if was_closed else checkpoint.log_timestamp_ms
+    try:
+        check_cut(segments, found, flushed_to=checkpoint.flushed_to, flushed_ms=flushed_ms)
+    except CorruptRecord as damage:
+        if not accept_loss:
+            raise
+        _log.error("damaged log is cut log_end=%d reason=%s", found.end, damage)
+    return found
+
+
+def settle(
+    log: CommitLog,
+    queues: Queues,
+    index: KeyIndex,
+    dispatcher: Dispatcher,
+    found: LogScan,
+    *,
+    was_closed: bool,
+    finished_truncation: int | None,
+) -> RecoveryReport:
+    """Cut everything at the log's end, and index what is not indexed yet."""
+    start = found.start
+    # After a crash the indexes may hold anything behind the checkpoint: they are built again from there.
+    if queues.indexed_to > start or not was_closed:
+        queues.cut(start)
+    index.cut(start, is_whole=was_closed)
+    cleared = log.cut(found.end)
+    dispatcher.dispatched_to = LogOffset(start)
+    dispatcher.last_timestamp_ms = found.last_timestamp_ms
+    dispatcher.run()
+    queues.raise_min(log.log_start)
+    index.raise_min(log.log_start)
+    return RecoveryReport(was_closed, start, found.end, cleared, found.reason, finished_truncation)

@@ -1,0 +1,96 @@
+"""All consume queues of a store, by topic and queue id."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from tanist.errors import LocalProtocolError
+from tanist.store.consume_queue import ConsumeQueue
+from tanist.store.disk import Disk
+from tanist.store.open_files import OpenFiles
+
+MAX_TOPIC_NAME_BYTES = 255
+"""A topic names a folder, and folders can not have longer names."""
+
+
+class Queues:
+    """Opens, makes, syncs and cuts queues. Those written since the last sync are known."""
+
+    def __init__(self, disk: Disk, directory: Path, file_bytes: int) -> None:
+        self._disk = disk
+        self._directory = directory
+        self.file_bytes = file_bytes
+        self._files = OpenFiles(disk)
+        self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self._dirty: set[ConsumeQueue] = set()
+
+    def open(self) -> None:
+        """Open every queue there is a folder for."""
+        for topic in self._disk.folders(self._directory):
+            for name in self._disk.folders(self._directory / topic):
+                if name.isascii() and name.isdecimal():
+                    self._make(topic, int(name)).open()
+
+    def __iter__(self) -> Iterator[tuple[tuple[str, int], ConsumeQueue]]:
+        return iter(self._queues.items())
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    @property
+    def open_file_count(self) -> int:
+        return len(self._files)
+
+    @property
+    def indexed_to(self) -> int:
+        """One past the last log byte that any queue points at; 0 if all are empty."""
+        return max((queue.indexed_to for queue in self._queues.values()), default=0)
+
+    def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        return self._queues.get((topic, queue_id))
+
+    def append(
+        self, topic: str, queue_id: int, queue_offset: int, data: bytes | bytearray, indexed_to: int
+    ) -> None:
+        """Add entries to a queue, which is made if it is new."""
+        queue = self._queues.get((topic, queue_id))
+        if queue is None:
+            check_topic_name(topic)
+            queue = self._make(topic, queue_id)
+        self._dirty.add(queue)
+        queue.append(queue_offset, data, indexed_to)
+
+    def take_dirty(self) -> list[Path]:
+        """The files written since they were taken last: the caller makes them durable."""
+        dirty, self._dirty = self._dirty, set()
+        return [path for queue in dirty for path in queue.take_dirty()]
+
+    def cut(self, log_offset: int) -> None:
+        for queue in self._queues.values():
+            queue.cut(log_offset)
+            self._dirty.add(queue)
+
+    def raise_min(self, log_start: int) -> None:
+        for queue in self._queues.values():
+            queue.raise_min(log_start)
+
+    def next_offsets(self) -> dict[tuple[str, int], int]:
+        """The offset of each queue's next message."""
+        return {key: queue.max_offset for key, queue in self._queues.items()}
+
+    def close(self) -> None:
+        self._files.close()
+
+    def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
+        queue = ConsumeQueue(self._files, self._directory / topic / str(queue_id), self.file_bytes)
+        self._queues[topic, queue_id] = queue
+        return queue
+
+
+# Dispatch asks for every message, and there are few topics.
+@lru_cache(maxsize=4096)
+def check_topic_name(topic: str) -> None:
+    """Refuse what can not name a folder, above all a name that leads out of the store."""
+    is_path = "/" in topic or "\0" in topic or topic in ("", ".", "..")
+    if is_path or len(topic.encode()) > MAX_TOPIC_NAME_BYTES:
+        raise LocalProtocolError(f"topic {topic!r} can not name a folder; use letters, digits, %, |, - and _")

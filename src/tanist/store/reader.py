@@ -1,0 +1,112 @@
+"""Reads a store's files without opening the store: nothing is locked, recovered or changed.
+
+Works on what a running, stopped or dead broker left, Tanist's or RocketMQ's; the sizes of its files
+are taken from the files.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+from tanist.errors import CorruptRecord, ForeignFile, RemoteProtocolError
+from tanist.model.epochs import EpochHistory
+from tanist.protocol.record import Record, check_record, decode_record
+from tanist.store.checkpoint import Checkpoint, load_checkpoint
+from tanist.store.disk import Disk, ReadOnlyDisk
+from tanist.store.epoch_file import EpochFile
+from tanist.store.queues import Queues
+from tanist.store.recovery import flushed_to
+from tanist.store.segments import Segments
+from tanist.store.settings import StoreSettings
+
+
+class StoreReader:
+    """A look at a store from outside. Close it, or use ``with``."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        disk = ReadOnlyDisk()
+        if "commitlog" not in disk.folders(root):
+            raise ForeignFile(
+                root, "there is no store here", "name the folder that holds commitlog and consumequeue"
+            )
+        defaults = StoreSettings()
+        self.segments = Segments(
+            disk,
+            root / "commitlog",
+            _first_size(disk, root / "commitlog") or defaults.mapped_file_size_commit_log,
+        )
+        self.queues = Queues(
+            disk,
+            root / "consumequeue",
+            _queue_file_size(disk, root / "consumequeue") or defaults.queue_file_bytes,
+        )
+        self.segments.open()
+        self.queues.open()
+        for _, queue in self.queues:
+            queue.find_min(self.segments.start)
+        self.checkpoint: Checkpoint = load_checkpoint(disk, root / "checkpoint")
+        self.epochs: EpochHistory = EpochFile(disk, root).load()
+        self.was_closed = not disk.exists(root / "abort")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.segments.close()
+        self.queues.close()
+
+    @property
+    def flushed_to(self) -> float:
+        """Up to where the log was on disk whole."""
+        return flushed_to(self.checkpoint, was_closed=self.was_closed)
+
+    def records(self, start: int | None = None) -> Iterator[Record]:
+        """All sound records from an offset on, in the order of the log, up to its end."""
+        position = self.segments.start if start is None else start
+        while position < self.segments.end:
+            segment = self.segments.at(position)
+            try:
+                is_flushed = position < self.flushed_to
+                size = check_record(
+                    segment.view, position - segment.start, log_offset=position, is_flushed=is_flushed
+                )
+            except RemoteProtocolError:
+                return
+            if size:
+                yield decode_record(segment.view, position - segment.start)
+            position = position + size if size else segment.end
+
+    def queue_records(self, topic: str, queue_id: int, queue_offset: int | None = None) -> Iterator[Record]:
+        """The messages of one queue from an offset on, as its consume queue has them."""
+        queue = self.queues.find(topic, queue_id)
+        if queue is None:
+            return
+        first = queue.min_offset if queue_offset is None else max(queue.min_offset, queue_offset)
+        for _, entry in queue.walk(first):
+            segment = self.segments.at(entry.log_offset)
+            position = entry.log_offset - segment.start
+            try:
+                check_record(segment.view, position, log_offset=entry.log_offset, is_flushed=True)
+            except RemoteProtocolError as error:
+                raise CorruptRecord(segment.path, position, str(error)) from error
+            yield decode_record(segment.view, position)
+
+
+def _first_size(disk: Disk, directory: Path) -> int:
+    names = disk.names(directory)
+    if not names:
+        return 0
+    with disk.open(directory / names[0]) as file:
+        return file.size_bytes
+
+
+def _queue_file_size(disk: Disk, directory: Path) -> int:
+    for topic in disk.folders(directory):
+        for queue in disk.folders(directory / topic):
+            if size := _first_size(disk, directory / topic / queue):
+                return size
+    return 0

@@ -1,0 +1,133 @@
+"""One file of the commit log: mapped, of a fixed size, its space made sure of when it is made."""
+
+from pathlib import Path
+
+from tanist.errors import ForeignFile
+from tanist.protocol.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, peek_record
+from tanist.store.disk import Disk, File
+
+NAME_DIGITS = 20
+
+_FIRST_MAGICS = (0, MAGIC_V1, MAGIC_V2, MAGIC_BLANK)
+_REMEDY = "this is no commit log file; restore it from a replica or a backup"
+
+
+def segment_name(start: int) -> str:
+    """A file is named after its first byte, in 20 digits."""
+    return f"{start:0{NAME_DIGITS}d}"
+
+
+def segment_start(path: Path) -> int:
+    """The first byte that a file's name tells."""
+    if len(path.name) != NAME_DIGITS or not path.name.isascii() or not path.name.isdigit():
+        raise ForeignFile(path, f"the name is not {NAME_DIGITS} digits", "move it out of the store's folder")
+    return int(path.name)
+
+
+class Segment:
+    """The bytes ``[start, end)`` of the log.
+
+    Stores go through a mapping: no system call for a record, and readers, slaves included, take
+    views of the same pages.
+    """
+
+    __slots__ = ("_file", "_map", "end", "path", "size_bytes", "start", "view")
+
+    def __init__(self, file: File, size_bytes: int) -> None:
+        self.path = file.path
+        self.start = segment_start(file.path)
+        self.size_bytes = size_bytes
+        self.end = self.start + size_bytes
+        self._file = file
+        self._map = file.map(size_bytes)
+        self.view = memoryview(self._map).toreadonly()
+
+    @classmethod
+    def create(cls, disk: Disk, directory: Path, start: int, size_bytes: int) -> "Segment":
+        """A new segment, durable and with its space found. On a full disk nothing is left behind."""
+        path = directory / segment_name(start)
+        file = disk.create(path)
+        try:
+            file.allocate(0, size_bytes)
+            file.sync()
+            disk.sync_dirs()
+            return cls(file, size_bytes)
+        except BaseException:
+            file.close()
+            disk.remove(path)
+            raise
+
+    @classmethod
+    def open(cls, disk: Disk, path: Path, size_bytes: int, *, is_last: bool) -> "Segment":
+        """Open an existing file. Only a last one that a crash left empty and unfinished may be short."""
+        file = disk.open(path)
+        try:
+            found = file.size_bytes
+            if found != size_bytes:
+                is_unfinished = is_last and found < size_bytes and not any(file.written_ranges(0))
+                if not is_unfinished:
+                    raise ForeignFile(
+                        path,
+                        f"it has {found} bytes and the store's files have {size_bytes}",
+                        f"set mappedFileSizeCommitLog as the store was made with, or restore {path.name}",
+                    )
+                file.resize(size_bytes)
+            segment = cls(file, size_bytes)
+            _, magic = peek_record(segment.view, 0)
+            if magic not in _FIRST_MAGICS:
+                raise ForeignFile(
+                    path, f"it begins with {bytes(segment.view[:8]).hex()}, not with a record", _REMEDY
+                )
+            return segment
+        except BaseException:
+            file.close()
+            raise
+
+    def allocate(self) -> None:
+        """Make sure of the space before anything is stored: a file that RocketMQ made is sparse."""
+        self._file.allocate(0, self.size_bytes)
+
+    def put(self, position: int, data: bytes) -> None:
+        """Store a record (or a run of them, or a blank).
+
+        The first four bytes, the size, come last: until they are there the log ends before this
+        record, so a process killed half way leaves nothing that looks like one.
+        """
+        self._map[position + 4 : position + len(data)] = data[4:]
+        self._map[position : position + 4] = data[:4]
+
+    def put_raw(self, position: int, data: bytes | memoryview) -> None:
+        """Store bytes that another replica wrote, in one copy."""
+        self._map[position : position + len(data)] = data
+
+    def sync(self) -> None:
+        self._file.sync()
+
+    def zero_from(self, position: int) -> int:
+        return self._file.zero_from(position)
+
+    def find(self, pattern: bytes, position: int) -> int:
+        """Where ``pattern`` stands next, or -1."""
+        for begin, end in self._file.written_ranges(position):
+            found = self._map.find(pattern, max(begin - len(pattern), position), end)
+            if found >= 0:
+                return found
+        return -1
+
+    @property
+    def modified_ms(self) -> int:
+        return self._file.modified_ms
+
+    @property
+    def is_deleted(self) -> bool:
+        return self._file.is_deleted
+
+    def close(self) -> None:
+        """Let go of the file. Pages stay mapped while a reader still holds a view of them."""
+        self._file.close()
+        self.view.release()
+        try:
+            self._map.close()
+        except BufferError:
+            # The mapping goes with the last view.
+            return

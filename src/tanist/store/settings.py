@@ -1,0 +1,112 @@
+"""The store's settings, under RocketMQ's names and with its defaults."""
+
+from enum import Enum
+
+import msgspec
+
+from tanist.errors import ConfigError
+from tanist.protocol.key_index import HEADER_BYTES, INDEX_ENTRY_BYTES, SLOT_BYTES
+from tanist.protocol.queue_entry import ENTRY_BYTES
+
+_MIN_SEGMENT_BYTES = 4096
+_MOST = 1 << 30
+_LEAST = {
+    "max_hash_slot_num": 2,
+    "max_index_num": 2,
+    "max_message_size": 1,
+    "flush_interval_commit_log": 1,
+    "flush_commit_log_least_pages": 0,
+    "flush_commit_log_thorough_interval": 1,
+    "sync_flush_timeout": 1,
+    "flush_interval_consume_queue": 1,
+    "file_reserved_time": 0,
+    "delete_file_batch_max": 1,
+    "clean_resource_interval": 1,
+}
+"""The least value of each number that is a count, a size or a time; they have one upper bound."""
+_WARNING_RATIO_RANGE = (35, 90)
+_FORCIBLE_RATIO_RANGE = (30, 85)
+
+
+class FlushMode(Enum):
+    """When a send may be answered: as soon as it is written, or when it is on disk."""
+
+    ASYNC_FLUSH = "ASYNC_FLUSH"
+    SYNC_FLUSH = "SYNC_FLUSH"
+
+
+class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Sizes, times and limits of one store. A wrong value stops the start."""
+
+    mapped_file_size_commit_log: int = 1 << 30
+    mapped_file_size_consume_queue: int = 300_000 * ENTRY_BYTES
+    max_hash_slot_num: int = 5_000_000
+    max_index_num: int = 20_000_000
+    max_message_size: int = 4 << 20
+    message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    flush_disk_type: FlushMode = FlushMode.ASYNC_FLUSH
+    flush_interval_commit_log: int = 500
+    flush_commit_log_least_pages: int = 4
+    flush_commit_log_thorough_interval: int = 10_000
+    sync_flush_timeout: int = 5_000
+    flush_interval_consume_queue: int = 1_000
+    file_reserved_time: int = 72
+    delete_when: str = "04"
+    delete_file_batch_max: int = 10
+    clean_resource_interval: int = 10_000
+    disk_max_used_space_ratio: int = 75
+    disk_space_warning_level_ratio: int = 90
+    disk_space_clean_forcibly_ratio: int = 85
+    clean_file_forcibly_enable: bool = True
+
+    def __post_init__(self) -> None:
+        size = self.mapped_file_size_commit_log
+        if size < _MIN_SEGMENT_BYTES or size % 512:
+            raise ConfigError(
+                "mappedFileSizeCommitLog", size, f"a multiple of 512 from {_MIN_SEGMENT_BYTES} on"
+            )
+        if self.mapped_file_size_consume_queue < ENTRY_BYTES:
+            raise ConfigError(
+                "mappedFileSizeConsumeQueue", self.mapped_file_size_consume_queue, f"{ENTRY_BYTES} or more"
+            )
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if not least <= value <= _MOST:
+                raise ConfigError(_KEYS[name], value, f"{least} to {_MOST}")
+        if not self.delete_hours or not all(0 <= hour < 24 for hour in self.delete_hours):
+            raise ConfigError("deleteWhen", self.delete_when, "hours from 00 to 23, separated by ;")
+
+    @property
+    def queue_file_bytes(self) -> int:
+        """The size of a consume queue's files: whole entries, rounded up as RocketMQ does."""
+        return -(-self.mapped_file_size_consume_queue // ENTRY_BYTES) * ENTRY_BYTES
+
+    @property
+    def index_file_bytes(self) -> int:
+        return HEADER_BYTES + self.max_hash_slot_num * SLOT_BYTES + self.max_index_num * INDEX_ENTRY_BYTES
+
+    @property
+    def delete_hours(self) -> frozenset[int]:
+        """The local hours in which old files are deleted; empty when the setting is no list of numbers."""
+        hours = [hour.strip() for hour in self.delete_when.split(";") if hour.strip()]
+        return (
+            frozenset(int(hour) for hour in hours) if all(hour.isdecimal() for hour in hours) else frozenset()
+        )
+
+    @property
+    def warning_ratio(self) -> float:
+        """Above this share of the disk writes are refused."""
+        return _clamped(self.disk_space_warning_level_ratio, _WARNING_RATIO_RANGE)
+
+    @property
+    def forcible_ratio(self) -> float:
+        """Above this share of the disk files are deleted whatever their age."""
+        return _clamped(self.disk_space_clean_forcibly_ratio, _FORCIBLE_RATIO_RANGE)
+
+
+_KEYS = {field.name: field.encode_name for field in msgspec.structs.fields(StoreSettings)}
+
+
+def _clamped(percent: int, bounds: tuple[int, int]) -> float:
+    low, high = bounds
+    return min(max(percent, low), high) / 100

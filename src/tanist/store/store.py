@@ -1,0 +1,377 @@
+"""The store: the log, what is derived from it, and the order in which things happen to them.
+
+    open:  lock -> check the files -> finish an interrupted truncation -> find the end -> index the rest
+    close: index the rest -> flush -> checkpoint -> unlock
+
+One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint.finish``, may run on another.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from tanist.clock import Clock, SystemClock
+from tanist.errors import ConfigError, LocalProtocolError, OffsetOutOfRange, RemoteProtocolError
+from tanist.model.delay_levels import parse_delay_levels
+from tanist.model.epochs import EpochHistory
+from tanist.model.host import pack_host
+from tanist.model.message import Appended, Message
+from tanist.model.offsets import QueueOffset
+from tanist.protocol.record import Record, decode_record
+from tanist.protocol.tags import index_keys
+from tanist.store.checkpoints import Checkpoints, PendingCheckpoint
+from tanist.store.commitlog import CommitLog
+from tanist.store.disk import Disk
+from tanist.store.dispatch import Dispatcher
+from tanist.store.epoch_file import EpochFile
+from tanist.store.guard import StoreGuard
+from tanist.store.key_index import KeyIndex
+from tanist.store.opening import RecoveryReport, find_end, settle
+from tanist.store.queues import Queues, check_topic_name
+from tanist.store.retention import plan_retention
+from tanist.store.segments import Segments
+from tanist.store.settings import StoreSettings
+from tanist.store.time_lookup import Boundary, offset_at_time
+from tanist.store.truncation import Truncation
+
+_log = logging.getLogger(__name__)
+
+MAX_TIMESTAMP_MS = (1 << 63) - 1
+MAX_QUEUE_ID = 1 << 16
+
+
+class MessageStore:
+    """One broker's messages on disk. Use ``MessageStore.open``, and close it or use ``with``."""
+
+    recovery: RecoveryReport
+    """What opening the store found and did."""
+
+    def __init__(
+        self, root: Path, settings: StoreSettings, *, store_host: bytes, clock: Clock, disk: Disk
+    ) -> None:
+        try:
+            delay_levels = parse_delay_levels(settings.message_delay_level)
+        except ValueError as error:
+            raise ConfigError("messageDelayLevel", settings.message_delay_level, str(error)) from error
+        self.root = root
+        self.settings = settings
+        self._clock = clock
+        self._disk = disk
+        self._guard = StoreGuard(disk, root)
+        self._epoch_file = EpochFile(disk, root)
+        self.epochs = EpochHistory()
+        segments = Segments(disk, root / "commitlog", settings.mapped_file_size_commit_log)
+        self.log = CommitLog(
+            segments, store_host=store_host, max_body_bytes=settings.max_message_size, clock=clock
+        )
+        self.queues = Queues(disk, root / "consumequeue", settings.queue_file_bytes)
+        self.index = KeyIndex(
+            disk,
+            root / "index",
+            slot_count=settings.max_hash_slot_num,
+            max_entries=settings.max_index_num,
+            clock=clock,
+        )
+        self.dispatcher = Dispatcher(self.log, self.queues, self.index, delay_levels=delay_levels)
+        self._checkpoints = Checkpoints(disk, root, self.log)
+        self._truncation = Truncation(disk, root, self._cut_all)
+        self._disk_refusal: str | None = None
+
+    @classmethod
+    def open(
+        cls,
+        root: Path,
+        settings: StoreSettings | None = None,
+        *,
+        store_host: bytes | None = None,
+        clock: Clock | None = None,
+        disk: Disk | None = None,
+        accept_loss: bool = False,
+    ) -> Self:
+        """Open or make a store. A damaged one is refused, with the file and the way out.
+
+        ``accept_loss`` cuts a damaged log at the damage all the same: everything behind it is lost.
+        """
+        store = cls(
+            root,
+            settings or StoreSettings(),
+            store_host=store_host or pack_host("127.0.0.1", 10911),
+            clock=clock or SystemClock(),
+            disk=disk or Disk(),
+        )
+        store._open(accept_loss=accept_loss)
+        return store
+
+    def _open(self, *, accept_loss: bool) -> None:
+        self._disk.make_dir(self.root)
+        self._guard.acquire()
+        try:
+            self.log.segments.open()
+            self.queues.open()
+            self.index.open()
+            self._checkpoints.load()
+            was_closed = self._guard.was_closed()
+            self.epochs = self._epoch_file.load()
+            self.log.resume(self.log.segments.end)
+            finished = self._truncation.resume()
+            found = find_end(
+                self.log,
+                self.queues,
+                checkpoint=self._checkpoints.saved,
+                was_closed=was_closed,
+                accept_loss=accept_loss,
+            )
+            # Not before this: a store that is refused is left as it was found.
+            self._guard.mark_open()
+            self.recovery = settle(
+                self.log,
+                self.queues,
+                self.index,
+                self.dispatcher,
+                found,
+                was_closed=was_closed,
+                finished_truncation=finished,
+            )
+            # A master writes its epoch down before its first byte, and the crash may have taken that byte.
+            self._cut_epochs(found.end + 1)
+            self.log.next_queue_offsets = self.queues.next_offsets()
+            self.checkpoint()
+        except BaseException:
+            self._let_go()
+            raise
+        _log.info("store opened root=%s %s", self.root, self.recovery)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    # Writing
+
+    def append(self, message: Message) -> Appended:
+        """Append one message to the log. ``dispatch`` makes it visible in its queue."""
+        self._check_queue(message)
+        return self.log.append(message)
+
+    def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
+        """Append several messages as one unit."""
+        for message in messages:
+            self._check_queue(message)
+        return self.log.append_batch(messages)
+
+    def append_raw(self, log_offset: int, data: bytes | memoryview) -> int:
+        """Append bytes of the master's log; the new end."""
+        return self.log.append_raw(log_offset, data)
+
+    def dispatch(self, limit: int | None = None) -> int:
+        """Index what was appended; how many records. See Dispatcher.run."""
+        return self.dispatcher.run(limit)
+
+    def flush(self) -> int:
+        """Make the log durable up to its end, which is returned."""
+        return self.log.flush()
+
+    def truncate_to(self, log_offset: int) -> None:
+        """Cut the log and all indexes at the start of a record. What is cut never comes back."""
+        # Dispatch stops where a record ends, also if what a master sent of the next one is only its half.
+        is_between_records = log_offset == self.dispatcher.dispatched_to or self.log.is_record_start(
+            log_offset
+        )
+        if not is_between_records:
+            raise OffsetOutOfRange(
+                "no record begins at log offset", log_offset, self.log.log_start, self.log.log_end
+            )
+        try:
+            with self._checkpoints.held():
+                self._truncation.cut(log_offset)
+        except BaseException:
+            # The next start finishes the cut: what would be written until then would be lost.
+            self.log.refusal = f"the log could not be cut at {log_offset}; restart the broker"
+            raise
+        self.dispatcher.run()
+        self.log.next_queue_offsets = self.queues.next_offsets()
+        self.checkpoint()
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Write down that a new master's reign begins at the log's end, before it writes anything."""
+        epochs = EpochHistory(self.epochs.epochs)
+        epochs.begin(epoch, self.log.log_end)
+        self._epoch_file.save(epochs)
+        self.epochs = epochs
+
+    # Reading
+
+    def records(self, topic: str, queue_id: int, queue_offset: int, max_count: int) -> list[Record]:
+        """The messages of a queue from an offset on, as views of the log. Fillers are passed over."""
+        queue = self.queues.find(topic, queue_id)
+        if queue is None:
+            return []
+        entries = queue.entries(queue_offset, max_count)
+        while entries and all(entry.is_filler for entry in entries):
+            queue_offset += len(entries)
+            entries = queue.entries(queue_offset, max_count)
+        return [
+            decode_record(self.log.read(entry.log_offset, entry.size_bytes))
+            for entry in entries
+            if not entry.is_filler
+        ]
+
+    def find_by_key(
+        self, topic: str, key: str, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS, max_count: int = 64
+    ) -> list[Record]:
+        """The newest messages of a topic that carry a key (or have it as unique id), newest first."""
+        found: list[Record] = []
+        last_offset = -1
+        for log_offset in self.index.find(topic, key, begin_ms, end_ms):
+            if len(found) >= max_count:
+                break
+            # A message that has the key twice stands twice in a row.
+            record = self._record_at(log_offset) if log_offset != last_offset else None
+            last_offset = log_offset
+            # Only hashes are indexed: the message itself says whether it is meant.
+            if (
+                record is not None
+                and begin_ms <= record.store_timestamp_ms <= end_ms
+                and record.topic == topic
+                and key in index_keys(record.properties)
+            ):
+                found.append(record)
+        return found
+
+    def offset_at_time(
+        self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = Boundary.LOWER
+    ) -> QueueOffset:
+        """The queue offset that belongs to a time; 0 for a queue that is not there."""
+        queue = self.queues.find(topic, queue_id)
+        if queue is None:
+            return QueueOffset(0)
+
+        def time_of(queue_offset: int) -> int:
+            log_offset = queue.entry(queue_offset).log_offset
+            return decode_record(self._ahead(log_offset)).store_timestamp_ms
+
+        return offset_at_time(
+            time_of, timestamp_ms, min_offset=queue.min_offset, max_offset=queue.max_offset, boundary=boundary
+        )
+
+    # Upkeep
+
+    def checkpoint(self) -> None:
+        """Make log and indexes durable, and write down up to where."""
+        self.start_checkpoint().finish()
+
+    def start_checkpoint(self) -> PendingCheckpoint:
+        """The part of a checkpoint that needs the store's thread; the disk's part may run on another."""
+        stamp_ms = self.dispatcher.last_timestamp_ms or self._checkpoints.saved.queue_timestamp_ms
+        return self._checkpoints.start(
+            stamp_ms=stamp_ms,
+            index_stamp_ms=self.index.full_to_ms,
+            indexed_to=self.dispatcher.dispatched_to,
+            # A record must end where a checkpoint says that all is durable, else its half would look damaged.
+            flushed_to=self.log.log_end if self.log.ends_with_record else self.dispatcher.dispatched_to,
+            dirty_paths=[*self.queues.take_dirty(), *self.index.take_dirty()],
+        )
+
+    def clean(self, *, is_asked: bool = False) -> int:
+        """One round of retention: delete old files and keep the indexes in step; how many went."""
+        now_ms = self._clock.now_ms()
+        plan = plan_retention(
+            self.settings,
+            modified_ms=[segment.modified_ms for segment in self.log.segments],
+            now_ms=now_ms,
+            local_hour=datetime.fromtimestamp(now_ms / 1000).astimezone().hour,
+            used_ratio=self._disk.used_ratio(self.root),
+            is_asked=is_asked,
+        )
+        # What is not durable and indexed yet is in use, however old its file is.
+        settled_to = min(self.log.flushed_to, self.dispatcher.dispatched_to)
+        count = min(plan.delete_count, sum(segment.end <= settled_to for segment in self.log.segments))
+        for _ in range(count):
+            self.log.drop_first_segment()
+        if count:
+            self.queues.raise_min(self.log.log_start)
+            self.index.raise_min(self.log.log_start)
+            self._forget_epochs()
+            _log.info("old files deleted count=%d log_start=%d", count, self.log.log_start)
+        self._refuse_for_disk(plan.refusal)
+        return count
+
+    def close(self) -> None:
+        """Index and flush everything and let go. What can not be finished is left for recovery."""
+        if not self._guard.is_held:
+            return
+        try:
+            self.dispatcher.run()
+            self.checkpoint()
+            if self.dispatcher.dispatched_to == self.log.log_end:
+                self._guard.mark_closed()
+        finally:
+            self._let_go()
+
+    # Inside
+
+    def _check_queue(self, message: Message) -> None:
+        """A queue is checked once, when it is new."""
+        if (message.topic, message.queue_id) in self.log.next_queue_offsets:
+            return
+        check_topic_name(message.topic)
+        if not 0 <= message.queue_id < MAX_QUEUE_ID:
+            raise LocalProtocolError(
+                f"queue id {message.queue_id} is not allowed; use 0 to {MAX_QUEUE_ID - 1}"
+            )
+
+    def _cut_all(self, log_offset: int) -> int:
+        """Cut the indexes, then the log; each step can be done again."""
+        self.dispatcher.rewind(log_offset)
+        self.queues.cut(log_offset)
+        self.index.cut(log_offset)
+        for path in (*self.queues.take_dirty(), *self.index.take_dirty()):
+            self._disk.sync_file(path)
+        self._cut_epochs(log_offset)
+        cleared = self.log.cut(log_offset)
+        self._checkpoints.lower(log_offset)
+        return cleared
+
+    def _cut_epochs(self, log_offset: int) -> None:
+        """Forget, durably, the epochs that begin at or behind an offset."""
+        if self.epochs.last is not None and self.epochs.last.start >= log_offset:
+            self.epochs.cut(log_offset)
+            self._epoch_file.save(self.epochs)
+
+    def _forget_epochs(self) -> None:
+        """Forget the epochs whose every byte is deleted."""
+        count = len(self.epochs.epochs)
+        self.epochs.raise_start(self.log.log_start)
+        if len(self.epochs.epochs) < count:
+            self._epoch_file.save(self.epochs)
+
+    def _ahead(self, log_offset: int) -> memoryview:
+        return self.log.read_ahead(log_offset, self.log.segments.size_bytes)
+
+    def _record_at(self, log_offset: int) -> Record | None:
+        """The record at an offset that the key index names; None if there is none (any more).
+
+        RocketMQ does not take cut messages out of its index.
+        """
+        if not self.log.log_start <= log_offset < self.log.log_end:
+            return None
+        try:
+            record = decode_record(self._ahead(log_offset))
+        except RemoteProtocolError:
+            return None
+        return record if record.log_offset == log_offset else None
+
+    def _refuse_for_disk(self, refusal: str | None) -> None:
+        """Take or lift the refusal that a full disk asks for; others stay."""
+        if self.log.refusal is None or self.log.refusal == self._disk_refusal:
+            self.log.refusal = refusal
+        self._disk_refusal = refusal
+
+    def _let_go(self) -> None:
+        self.log.close()
+        self.queues.close()
+        self.index.close()
+        self._guard.release()

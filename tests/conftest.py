@@ -1,0 +1,29 @@
+"""What every test may use: the partner marker and the partners as fixtures."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import partners
+from tests.support.rocketmq import RocketMQ
+
+pytest_plugins = ["tests.support.behaviours"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Look for a test's partners before its fixtures start anything."""
+    for marker in item.iter_markers("partner"):
+        partners.require(*marker.args)
+
+
+@pytest.fixture
+def rocketmq(tmp_path: Path) -> Iterator[RocketMQ]:
+    """Apache RocketMQ for one test: its name server runs, brokers are the test's to start."""
+    try:
+        rocketmq = RocketMQ(tmp_path / "rocketmq")
+    except partners.PartnerMissing as lack:
+        partners.do_without(lack)
+    with rocketmq:
+        yield rocketmq

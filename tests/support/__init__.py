@@ -1,0 +1,1 @@
+"""What several tests share: test partners and the processes they run in."""

@@ -1,0 +1,267 @@
+"""A name server, brokers and clients of Apache RocketMQ, all on the loopback address.
+
+The system chooses the ports. Between choosing and binding somebody else may take one, so a start that
+fails on a taken port is tried again with others.
+"""
+
+import contextlib
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from tests.support.process import ForeignProcess, ProcessFailed
+from tests.support.rocketmq.client import (
+    MAIN_CLASS,
+    BackgroundProducer,
+    KeyQuestion,
+    Received,
+    Sent,
+    TimeQuestion,
+    ask,
+    encode_options,
+)
+from tests.support.rocketmq.jars import environment, install
+
+_T = TypeVar("_T")
+
+CONSUMER_GROUP = "tanist-test-consumer"
+"""The group in whose name ``consume_all`` pulls."""
+
+_HOST = "127.0.0.1"
+_START_TIMEOUT_S = 60.0
+# A broker that stops waits for its consume queues and its threads in turn.
+_STOP_TIMEOUT_S = 60.0
+_START_ATTEMPTS = 3
+_ENDLESS = 1 << 30
+# The fast listener's port is fixed at this distance from the broker's.
+_FAST_PORT_DISTANCE = 2
+
+# Small files and buffers: a test's store is a few MiB, and its end of file is soon reached.
+_SMALL_STORE = {
+    "mappedFileSizeCommitLog": 1 << 20,
+    "mappedFileSizeConsumeQueue": 20 * 1000,
+    "maxHashSlotNum": 1000,
+    "maxIndexNum": 4000,
+    "timerWheelEnable": "false",
+}
+
+
+@dataclass(frozen=True)
+class Broker:
+    """One running broker."""
+
+    process: ForeignProcess
+    name: str
+    port: int
+    ha_port: int
+    store_dir: Path
+
+    @property
+    def address(self) -> str:
+        return f"{_HOST}:{self.port}"
+
+    def stop(self) -> None:
+        """Stop it cleanly: everything is flushed and ``abort`` is removed."""
+        self.process.stop(timeout_s=_STOP_TIMEOUT_S)
+
+    def kill(self) -> None:
+        """Stop it as a crash would: ``abort`` stays."""
+        self.process.kill()
+
+
+class RocketMQ:
+    """The name server of one test, and what is started around it. Everything ends with the block."""
+
+    def __init__(self, directory: Path) -> None:
+        self._installation = install()
+        self._directory = directory
+        self._client_home = directory / "client"
+        self._running = contextlib.ExitStack()
+        self._broker_count = 0
+        self.name_server = ""
+
+    def __enter__(self) -> Self:
+        self.name_server = f"{_HOST}:{_retried(self._start_name_server)}"
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._running.close()
+
+    def start_broker(
+        self,
+        *,
+        store_dir: Path | None = None,
+        name: str = "broker-a",
+        properties: Mapping[str, object] | None = None,
+    ) -> Broker:
+        """Start a broker on this store, on a new one if none is given.
+
+        It is a master with small files; ``properties`` override that, and every other setting of ours.
+        """
+        self._broker_count += 1
+        home = self._directory / f"broker-{self._broker_count}"
+        store_dir = store_dir or home / "store"
+        return _retried(lambda: self._start_broker(home, store_dir, name, properties or {}))
+
+    def produce(
+        self,
+        topic: str,
+        *,
+        count: int,
+        body_bytes: int = 100,
+        queues: Sequence[int] = (0,),
+        tags: Sequence[str] = (),
+        key_prefix: str = "",
+        delay_level: int = 0,
+    ) -> list[Sent]:
+        """Send messages to these queues in turn, with these tags in turn, delayed if a level is given.
+
+        The key of a message is its number after ``key_prefix``, if there is one; its body is that of
+        :func:`body_of`. A topic that is not there yet is created with enough queues.
+        """
+        lines = self.client(
+            "produce",
+            topic=topic,
+            count=count,
+            bodyBytes=body_bytes,
+            queues=list(queues),
+            tags=list(tags),
+            keyPrefix=key_prefix,
+            delayLevel=delay_level,
+        )
+        return [msgspec.convert(line, Sent) for line in lines]
+
+    def start_producing(self, topic: str, *, body_bytes: int, queues: Sequence[int]) -> BackgroundProducer:
+        """Start to send messages like those of ``produce``, without end."""
+        options = {
+            "nameServer": self.name_server,
+            "topic": topic,
+            "count": _ENDLESS,
+            "bodyBytes": body_bytes,
+            "queues": list(queues),
+            "tags": [],
+            "keyPrefix": "",
+        }
+        home = self._client_home
+        command = self._installation.command(
+            MAIN_CLASS, "produce", encode_options(options), home=home, heap="256m"
+        )
+        process = ForeignProcess("background-producer", command, directory=home, env=environment(home))
+        return BackgroundProducer(self._running.enter_context(process))
+
+    def consume_all(self, *topics: str, is_committed: bool = False) -> list[Received]:
+        """Pull every message of every queue of these topics, queue by queue in offset order.
+
+        The offsets are kept by the broker for the group ``CONSUMER_GROUP`` if ``is_committed``.
+        """
+        lines = self.client("consume-all", topics=list(topics), isCommitted=is_committed)
+        return [msgspec.convert(line, Received) for line in lines]
+
+    def query_key(self, questions: Sequence[KeyQuestion]) -> list[list[int]]:
+        """Look keys up; for each question the log offsets of the messages that were found."""
+        return [line["logOffsets"] for line in self.client("query-key", questions=list(questions))]
+
+    def query_id(self, topic: str, ids: Sequence[str]) -> list[Received]:
+        """Look messages up by their offset ids."""
+        questions = [{"topic": topic, "id": message_id} for message_id in ids]
+        return [msgspec.convert(line, Received) for line in self.client("query-id", questions=questions)]
+
+    def search_time(self, questions: Sequence[TimeQuestion]) -> list[list[int]]:
+        """Look times up; for each question the queue offsets, one a time."""
+        return [line["queueOffsets"] for line in self.client("search-time", questions=list(questions))]
+
+    def client(self, command: str, **options: object) -> list[dict[str, Any]]:
+        """Run one command of our Java programs against this name server and return what it answered."""
+        return ask(
+            self._installation, command, home=self._client_home, nameServer=self.name_server, **options
+        )
+
+    def mqadmin(self, *arguments: str) -> str:
+        """Run RocketMQ's own operator command and return what it printed."""
+        main_class = "org.apache.rocketmq.tools.command.MQAdminStartup"
+        return self._installation.run(main_class, *arguments, "-n", self.name_server, home=self._client_home)
+
+    def _start_name_server(self) -> int:
+        port = _free_port()
+        settings = {"listenPort": port, "bindAddress": _HOST}
+        home = self._directory / "name-server"
+        self._start(
+            "name-server", "org.apache.rocketmq.namesrv.NamesrvStartup", home, settings, ready="boot success"
+        )
+        return port
+
+    def _start_broker(
+        self, home: Path, store_dir: Path, name: str, properties: Mapping[str, object]
+    ) -> Broker:
+        port = free_broker_port()
+        settings: dict[str, Any] = {
+            "brokerClusterName": "tanist-tests",
+            "brokerName": name,
+            "brokerId": 0,
+            "namesrvAddr": self.name_server,
+            "brokerIP1": _HOST,
+            "brokerIP2": _HOST,
+            "bindAddress": _HOST,
+            "listenPort": port,
+            "haListenPort": _free_port(),
+            "storePathRootDir": store_dir,
+            "storePathCommitLog": store_dir / "commitlog",
+            "autoCreateTopicEnable": "true",
+            **_SMALL_STORE,
+            **properties,
+        }
+        process = self._start(name, "tanist.partner.BrokerMain", home, settings, ready="broker registered")
+        return Broker(process, name, int(settings["listenPort"]), int(settings["haListenPort"]), store_dir)
+
+    def _start(
+        self, name: str, main_class: str, home: Path, settings: Mapping[str, object], *, ready: str
+    ) -> ForeignProcess:
+        home.mkdir(parents=True, exist_ok=True)
+        config = home / f"{name}.conf"
+        config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        command = self._installation.command(main_class, "-c", str(config), home=home, heap="384m")
+        process = ForeignProcess(name, command, directory=home, env=environment(home))
+        self._running.enter_context(process)
+        process.wait_for_output(ready, timeout_s=_START_TIMEOUT_S)
+        return process
+
+
+def body_of(number: int, body_bytes: int) -> bytes:
+    """Return the body that ``produce`` gives to message ``number``."""
+    start = f"{number}:".encode()
+    return start.ljust(body_bytes, bytes([ord("a") + number % 26]))
+
+
+def _retried(start: Callable[[], _T]) -> _T:
+    """Start something on chosen ports, with other ones if somebody took them meanwhile."""
+    for _ in range(_START_ATTEMPTS - 1):
+        try:
+            return start()
+        except ProcessFailed as failure:
+            if "Address already in use" not in str(failure):
+                raise
+    return start()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return probe.getsockname()[1]
+
+
+def free_broker_port() -> int:
+    """Find a port for a broker, whose fast listener takes one more."""
+    while True:
+        with socket.socket() as probe, socket.socket() as fast_probe:
+            probe.bind((_HOST, 0))
+            port: int = probe.getsockname()[1]
+            with contextlib.suppress(OSError):
+                fast_probe.bind((_HOST, port - _FAST_PORT_DISTANCE))
+                return port

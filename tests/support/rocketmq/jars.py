@@ -1,0 +1,138 @@
+"""The jars of Apache RocketMQ and our Java programs beside them, made once and kept under ``build/``.
+
+Maven brings the jars that ``pom.xml`` names, ``javac`` compiles ``java/*.java`` against them. Both results
+live under a name that is the hash of what they were made from, so a changed pom or program is made anew
+and everything else is found ready. A file lock lets parallel test workers make each of them once.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support import partners
+from tests.support.process import ProcessFailed
+
+_HERE = Path(__file__).parent
+_PROJECT_ROOT = _HERE.parents[2]
+_BUILD = _PROJECT_ROOT / "build" / "rocketmq"
+_POM = _HERE / "pom.xml"
+_LOGGING = _HERE / "rmq.logback.xml"
+_RUN_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True)
+class Installation:
+    """RocketMQ as it stands on this machine."""
+
+    java: Path
+    jars: Path
+    classes: Path
+
+    def command(self, main_class: str, *arguments: str, home: Path, heap: str) -> list[str]:
+        """Return the command line that runs one of its programs, or ours, with files kept under ``home``."""
+        return [
+            str(self.java),
+            f"-Xms{heap}",
+            f"-Xmx{heap}",
+            # A partner shares two cores with the tests: a plain collector and a quick start suit it.
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Djava.net.preferIPv4Stack=true",
+            "-Dfile.encoding=UTF-8",
+            f"-Duser.home={home}",
+            f"-Drmq.logback.configurationFile={_LOGGING}",
+            "-cp",
+            f"{self.classes}{os.pathsep}{self.jars}/*",
+            main_class,
+            *arguments,
+        ]
+
+    def run(self, main_class: str, *arguments: str, home: Path) -> str:
+        """Run a program to its end and return what it printed."""
+        home.mkdir(parents=True, exist_ok=True)
+        run = subprocess.run(
+            self.command(main_class, *arguments, home=home, heap="256m"),
+            capture_output=True,
+            encoding="utf-8",
+            timeout=_RUN_TIMEOUT_S,
+            check=False,
+            env=environment(home),
+        )
+        if run.returncode != 0:
+            said = run.stderr[-3000:]
+            raise ProcessFailed(f"{main_class} {arguments[0]} ended with code {run.returncode}:\n{said}")
+        return run.stdout
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Return the environment for a program of RocketMQ, which wants to be told its home."""
+    return {**os.environ, "ROCKETMQ_HOME": str(home)}
+
+
+def install() -> Installation:
+    """Return the installation, made first where it is not there yet."""
+    java = partners.java_tool("java")
+    with _locked():
+        jars = _ready(_BUILD / _hash([_POM]), _fetch_jars)
+        sources = sorted((_HERE / "java").glob("*.java"))
+        classes = _ready(
+            jars.with_name(f"{jars.name}-classes-{_hash(sources)}"),
+            lambda directory: _compile(sources, jars, directory),
+        )
+    return Installation(java, jars, classes)
+
+
+def _fetch_jars(directory: Path) -> None:
+    print(f"fetching the jars of Apache RocketMQ into {directory.parent}", file=sys.stderr)
+    command = [str(partners.maven()), "-B", "-q", "-f", str(_POM), "dependency:copy-dependencies"]
+    command += ["-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
+    fetched = subprocess.run(command, capture_output=True, text=True, check=False)
+    if fetched.returncode != 0:
+        said = (fetched.stdout + fetched.stderr)[-2000:]
+        raise partners.PartnerMissing(f"Maven could not bring the jars of Apache RocketMQ: {said}")
+
+
+def _compile(sources: list[Path], jars: Path, directory: Path) -> None:
+    print(f"compiling {len(sources)} Java programs into {directory.parent}", file=sys.stderr)
+    command = [
+        str(partners.java_tool("javac")),
+        "--release",
+        str(partners.JAVA_AT_LEAST),
+        "-encoding",
+        "UTF-8",
+    ]
+    command += ["-Werror", "-Xlint:deprecation,rawtypes,unchecked", "-cp", f"{jars}/*", "-d", str(directory)]
+    subprocess.run([*command, *map(str, sources)], check=True)
+
+
+def _ready(directory: Path, make: Callable[[Path], None]) -> Path:
+    """Return this directory, complete. It gets its name only when it is, so its name is its stamp."""
+    if not directory.exists():
+        unfinished = directory.with_name(f"{directory.name}.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        make(unfinished)
+        unfinished.rename(directory)
+    return directory
+
+
+def _hash(files: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@contextlib.contextmanager
+def _locked() -> Generator[None]:
+    _BUILD.mkdir(parents=True, exist_ok=True)
+    with (_BUILD / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,28 @@
+package tanist.partner;
+
+import org.apache.rocketmq.broker.BrokerController;
+import org.apache.rocketmq.broker.BrokerStartup;
+
+/**
+ * Starts the stock broker and says when clients can find it.
+ *
+ * <p>A broker registers as it starts, but says nothing and tries again only ten seconds later if its connection
+ * to the name server was not up yet. A test would find no route meanwhile. So we register once more, when the
+ * connection is there, and print a line after that.
+ */
+public final class BrokerMain {
+    private static final long POLL_MS = 10;
+
+    private BrokerMain() {
+    }
+
+    public static void main(String[] arguments) throws InterruptedException {
+        BrokerController controller = BrokerStartup.createBrokerController(arguments);
+        BrokerStartup.start(controller);
+        while (controller.getBrokerOuterAPI().getRemotingClient().getAvailableNameSrvList().isEmpty()) {
+            Thread.sleep(POLL_MS);
+        }
+        controller.registerBrokerAll(true, false, true);
+        System.out.println("broker registered");
+    }
+}

@@ -1,0 +1,141 @@
+"""``tanist store``: what each command prints, and that it changes nothing it need not."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tanist.cli.main import tanist
+from tanist.model.message import Message
+from tanist.store.settings import StoreSettings
+from tanist.store.store import MessageStore
+
+SETTINGS = StoreSettings(mapped_file_size_commit_log=64 << 10)
+MESSAGE_COUNT = 40
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A store that was closed properly."""
+    root = tmp_path / "store"
+    with MessageStore.open(root, SETTINGS) as store:
+        for number in range(MESSAGE_COUNT):
+            properties = f"KEYS\x01k{number}\x02TAGS\x01paid\x02".encode()
+            body = f"body {number}".encode()
+            store.append(Message(topic="Orders", queue_id=number % 2, body=body, properties=properties))
+    return root
+
+
+def run(*arguments: str | Path, answer: str | None = None) -> Result:
+    return CliRunner().invoke(tanist, ["store", *map(str, arguments)], input=answer)
+
+
+def contents(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def flip_a_bit(root: Path) -> int:
+    """Damage the last message of a queue; where its record begins."""
+    with MessageStore.open(root, SETTINGS) as store:
+        record = store.records("Orders", 0, MESSAGE_COUNT // 2 - 1, 1)[0]
+        log_offset, body = record.log_offset, bytes(record.body)
+    path = root / "commitlog" / f"{0:020d}"
+    data = bytearray(path.read_bytes())
+    data[data.index(body, log_offset)] ^= 1
+    path.write_bytes(data)
+    return log_offset
+
+
+def test_info_tells_the_log_range_and_the_queues(folder: Path) -> None:
+    before = contents(folder)
+    found = json.loads(run("info", folder, "--json").stdout)
+    assert found["wasClosed"] is True
+    assert found["logStart"] == 0
+    assert found["logEnd"] == found["flushedTo"] == found["indexedTo"] > 0
+    assert [(queue["topic"], queue["queueId"], queue["maxOffset"]) for queue in found["queues"]] == [
+        ("Orders", 0, MESSAGE_COUNT // 2),
+        ("Orders", 1, MESSAGE_COUNT // 2),
+    ]
+    assert contents(folder) == before
+
+
+def test_info_is_readable_without_json(folder: Path) -> None:
+    text = run("info", folder).stdout
+    assert "closed properly" in text
+    assert "Orders" in text
+    assert "nothing is written here" in text
+
+
+def test_info_works_while_the_store_is_open(folder: Path) -> None:
+    with MessageStore.open(folder, SETTINGS):
+        found = json.loads(run("info", folder, "--json").stdout)
+    assert found["wasClosed"] is False
+
+
+def test_a_folder_that_is_no_store_is_named(tmp_path: Path) -> None:
+    result = run("info", tmp_path)
+    assert result.exit_code == 1
+    assert str(tmp_path) in str(result.exception)
+
+
+def test_verify_counts_what_it_checked(folder: Path) -> None:
+    result = run("verify", folder, "--json")
+    report = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert (report["recordCount"], report["entryCount"], report["problemCount"]) == (
+        MESSAGE_COUNT,
+        MESSAGE_COUNT,
+        0,
+    )
+
+
+def test_verify_finds_a_flipped_bit_and_says_so_by_its_exit_code(folder: Path) -> None:
+    damaged_at = flip_a_bit(folder)
+    result = run("verify", folder)
+    assert result.exit_code == 1
+    assert f"the log ends at {damaged_at}" in result.stdout
+    assert "checksum" in result.stdout
+
+
+def test_cat_prints_messages_as_json_lines(folder: Path) -> None:
+    lines = run(
+        "cat", folder, "-t", "Orders", "-q", "1", "--from", "3", "-n", "2", "--json"
+    ).stdout.splitlines()
+    messages = [json.loads(line) for line in lines]
+    assert [message["queueOffset"] for message in messages] == [3, 4]
+    assert messages[0]["properties"] == {"KEYS": "k7", "TAGS": "paid"}
+
+
+def test_cat_names_the_topics_there_are(folder: Path) -> None:
+    result = run("cat", folder, "-t", "Order")
+    assert result.exit_code == 1
+    assert "Orders" in result.stderr
+
+
+def test_repair_leaves_a_sound_store_alone(folder: Path) -> None:
+    assert "nothing to repair" in run("repair", folder).stdout
+
+
+def test_repair_does_nothing_without_a_yes(folder: Path) -> None:
+    flip_a_bit(folder)
+    before = contents(folder / "commitlog")
+    assert run("repair", folder, answer="n\n").exit_code == 1
+    assert contents(folder / "commitlog") == before
+
+
+def test_repair_cuts_at_the_damage_and_keeps_what_it_cuts(folder: Path) -> None:
+    damaged_at = flip_a_bit(folder)
+    segment = folder / "commitlog" / f"{0:020d}"
+    damaged = segment.read_bytes()
+    result = run("repair", folder, "--yes")
+    assert f"cut at {damaged_at}" in result.stdout
+    assert (folder / f"damaged-{damaged_at}" / segment.name).read_bytes() == damaged
+    with MessageStore.open(folder, SETTINGS) as store:
+        assert store.log.log_end == damaged_at
+
+
+def test_demo_keeps_its_promises(tmp_path: Path) -> None:
+    result = run("demo", "-n", "300", "--folder", tmp_path / "demo")
+    assert result.exit_code == 0
+    assert "0 missing" in result.stdout
