@@ -90,7 +90,7 @@ class Kept:
         return not self.message.sys_flag & SysFlag.PREPARED
 
     def as_received(self, broker_name: str) -> Received:
-        """The message as a consumer sees it: the flag says nothing of the compression that was undone."""
+        """The message as a consumer sees it, whose flag no longer says that the body is compressed."""
         message, appended = self.message, self.appended
         born_v6 = SysFlag.BORN_HOST_V6 if len(message.born_host) == PACKED_V6_BYTES else 0
         store_v6 = SysFlag.STORE_HOST_V6 if len(self.store_host) == PACKED_V6_BYTES else 0
@@ -101,7 +101,7 @@ class Kept:
             queue_offset=appended.queue_offset,
             log_offset=appended.log_offset,
             stored_bytes=appended.size_bytes,
-            sys_flag=message.sys_flag & ~SysFlag.COMPRESSED | born_v6 | store_v6,
+            sys_flag=message.sys_flag & ~int(SysFlag.COMPRESSED) | born_v6 | store_v6,
             flag=message.flag,
             born_timestamp=message.born_timestamp_ms,
             born_host_hex=message.born_host.hex(),

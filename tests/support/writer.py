@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from tanist.model.message import Message
 from tanist.store.settings import StoreSettings
 from tanist.store.store import MessageStore
 from tests.support.messages import make_message
@@ -40,7 +41,7 @@ def write(root: Path, first_number: int) -> None:
             store.log.segments.prepare()
 
 
-def _message(number: int):
+def _message(number: int) -> Message:
     return make_message(
         number, queue_id=number % QUEUE_COUNT, body_bytes=number % 300, UNIQ_KEY=f"id-{number}"
     )

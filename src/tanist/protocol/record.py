@@ -176,6 +176,7 @@ def check_record(view: memoryview, position: int, *, log_offset: int, is_flushed
         raise RemoteProtocolError("the body does not match its checksum")
     if not is_flushed and _is_torn(view, body_end, topic_end, record_end):
         raise RemoteProtocolError("part of the topic or the properties was never written")
+    _decode_topic(view, body_end, topic_end, magic)
     return size
 
 
@@ -185,11 +186,6 @@ def decode_record(view: memoryview, position: int = 0) -> Record:
     if magic not in (MAGIC_V1, MAGIC_V2):
         raise RemoteProtocolError(f"magic {magic & 0xFFFFFFFF:#010x} is no record's")
     body_start, body_end, topic_end, record_end, fields = _layout(view, position, size, magic)
-    topic_start = body_end + (1 if magic == MAGIC_V1 else 2)
-    try:
-        topic = str(view[topic_start:topic_end], "utf-8")
-    except UnicodeDecodeError as error:
-        raise RemoteProtocolError("the topic is not UTF-8") from error
     return Record(
         size_bytes=size,
         queue_id=fields[3],
@@ -205,7 +201,7 @@ def decode_record(view: memoryview, position: int = 0) -> Record:
         prepared_transaction_offset=fields[13],
         body_crc=fields[2],
         body=view[body_start:body_end],
-        topic=topic,
+        topic=_decode_topic(view, body_end, topic_end, magic),
         properties=view[topic_end + 2 : record_end],
     )
 
@@ -242,6 +238,14 @@ def _layout(
     if topic_end + 2 + properties_bytes != record_end or properties_bytes > MAX_PROPERTIES_BYTES:
         raise RemoteProtocolError(f"the fields do not add up to the record's {size} bytes")
     return body_start, body_end, topic_end, record_end, fields
+
+
+def _decode_topic(view: memoryview, body_end: int, topic_end: int, magic: int) -> str:
+    topic_start = body_end + (1 if magic == MAGIC_V1 else 2)
+    try:
+        return str(view[topic_start:topic_end], "utf-8")
+    except UnicodeDecodeError as error:
+        raise RemoteProtocolError("the topic is not UTF-8") from error
 
 
 def _is_torn(view: memoryview, body_end: int, topic_end: int, record_end: int) -> bool:

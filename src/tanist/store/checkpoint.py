@@ -88,10 +88,11 @@ def load_checkpoint(disk: Disk, path: Path) -> Checkpoint:
 
 def save_checkpoint(disk: Disk, path: Path, checkpoint: Checkpoint) -> None:
     data = encode_checkpoint(checkpoint)
-    if not disk.exists(path):
-        disk.write_durably(path, data.ljust(FILE_BYTES, b"\0"))
-        return
-    # These bytes lie in one sector, which a disk writes whole or not at all.
-    with disk.open(path) as file:
-        file.write(0, data)
-        file.sync()
+    if disk.exists(path):
+        with disk.open(path) as file:
+            if file.size_bytes == FILE_BYTES:
+                # These bytes lie in one sector, which a disk writes whole or not at all.
+                file.write(0, data)
+                file.sync()
+                return
+    disk.write_durably(path, data.ljust(FILE_BYTES, b"\0"))

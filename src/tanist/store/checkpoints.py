@@ -52,7 +52,14 @@ class Checkpoints:
         self._failure: str | None = None
         self._lock = threading.RLock()
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is one: not before a store was opened for the first time to the end."""
+        return self.disk.exists(self._path)
+
     def load(self) -> None:
+        # A killed process may not have synced what we see, and we do not save the same again.
+        self.disk.sync_file(self._path)
         self.saved = load_checkpoint(self.disk, self._path)
 
     @contextmanager

@@ -106,7 +106,7 @@ class CommitLog:
             raise OffsetOutOfRange("raw bytes at log offset", log_offset, self.log_end, self.log_end)
         rest = memoryview(data)
         while rest:
-            if self.log_end == self._segments.end:
+            if not len(self._segments) or self.log_end == self._segments.end:
                 self._segments.add(self.log_end)
             segment = self._segments[-1]
             piece = rest[: segment.end - self.log_end]

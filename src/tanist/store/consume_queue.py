@@ -42,6 +42,7 @@ class ConsumeQueue:
         "_file_bytes",
         "_files",
         "_starts",
+        "_strays",
         "indexed_to",
         "max_offset",
         "min_offset",
@@ -52,20 +53,28 @@ class ConsumeQueue:
         self._directory = directory
         self._file_bytes = file_bytes
         self._starts: list[int] = []
+        self._strays: list[Path] = []
         self._dirty: set[int] = set()
         self.min_offset = QueueOffset(0)
         self.max_offset = QueueOffset(0)
         self.indexed_to = 0
         """One past the last log byte that an entry points at."""
 
-    def open(self) -> None:
-        """Find the files, and the first and the last entry in them."""
+    def open(self, *, was_closed: bool = True) -> None:
+        """Find the files, and the first and the last entry in them.
+
+        A crash may take the name of a new file and leave that of the next: what lies behind the gap is
+        then newer than the checkpoint, is not counted, and goes with the next cut.
+        """
         paths = [self._directory / name for name in self._files.disk.names(self._directory)]
-        self._starts = [segment_start(path) for path in paths]
-        for path, before, start in zip(paths[1:], self._starts, self._starts[1:], strict=False):
-            if start - before != self._file_bytes:
-                raise ForeignFile(path, f"it does not follow {segment_name(before)}", _REBUILD)
-        for path in paths:
+        starts = [segment_start(path) for path in paths]
+        count = next(
+            (n for n, start in enumerate(starts) if start != starts[0] + n * self._file_bytes), len(starts)
+        )
+        if count < len(paths) and was_closed:
+            raise ForeignFile(paths[count], f"it does not follow {paths[count - 1].name}", _REBUILD)
+        self._starts, self._strays = starts[:count], paths[count:]
+        for path in paths[:count]:
             self._check_size(path)
         self._set_end(self._end_of(lambda entry: entry.is_written))
         self.min_offset = self._first_offset
@@ -111,15 +120,14 @@ class ConsumeQueue:
 
     def append(self, queue_offset: int, data: bytes | bytearray, indexed_to: int) -> None:
         """Add entries that begin at a queue offset. Those the queue has already are left out."""
-        if self.min_offset == self.max_offset < queue_offset:
+        if self.min_offset == self.max_offset != queue_offset:
             # An empty queue goes on wherever the log does.
             self._drop_files()
         if not self._starts:
             self._begin(queue_offset)
         elif queue_offset > self.max_offset:
-            self._fill_gap(queue_offset)
-        rest = memoryview(data)[(self.max_offset - queue_offset) * ENTRY_BYTES :]
-        self._write(rest)
+            self._fill_gap(queue_offset, decode_entries(memoryview(data)[:ENTRY_BYTES])[0].log_offset)
+        self._write(memoryview(data)[(self.max_offset - queue_offset) * ENTRY_BYTES :])
         self.indexed_to = max(self.indexed_to, indexed_to)
 
     def take_dirty(self) -> list[Path]:
@@ -131,6 +139,8 @@ class ConsumeQueue:
 
     def cut(self, log_offset: int) -> None:
         """Forget the entries of messages at or behind a log offset, and zero where they stood."""
+        while self._strays:
+            self._files.remove(self._strays.pop())
         end = self._end_of(_lies_before(log_offset))
         while len(self._starts) > 1 and self._starts[-1] >= end * ENTRY_BYTES:
             self._files.remove(self._path(self._starts.pop()))
@@ -147,8 +157,13 @@ class ConsumeQueue:
     def raise_min(self, log_start: int) -> None:
         """Forget the messages that the log has deleted, and drop the files that hold none but them."""
         self.find_min(log_start)
+        is_synced = True
         while len(self._starts) > 1 and self._starts[1] <= self.min_offset * ENTRY_BYTES:
+            if not is_synced:
+                # Else a crash could bring the older file back without the younger one, and leave a gap.
+                self._files.disk.sync_dirs()
             self._files.remove(self._path(self._starts.pop(0)))
+            is_synced = False
 
     # Inside
 
@@ -211,10 +226,10 @@ class ConsumeQueue:
         self._write(memoryview(FILLER * (queue_offset - self.max_offset)))
         self.min_offset = self.max_offset
 
-    def _fill_gap(self, queue_offset: int) -> None:
+    def _fill_gap(self, queue_offset: int, log_offset: int) -> None:
         """Pass over offsets that the log left out, which we never do, but others may have.
 
-        These fillers have the log offset of the message before them, so that log offsets in a queue
+        These fillers have the log offset of the message behind them, so that log offsets in a queue
         never fall and can be searched.
         """
         gap = queue_offset - self.max_offset
@@ -225,8 +240,7 @@ class ConsumeQueue:
                 f"the log goes on with queue offset {queue_offset}; {_REBUILD}",
             )
         _log.warning("queue has a gap queue=%s from=%d to=%d", self._directory, self.max_offset, queue_offset)
-        before = self.entry(self.max_offset - 1)
-        self._write(memoryview(encode_entry(before.log_offset, FILLER_SIZE, 0) * gap))
+        self._write(memoryview(encode_entry(log_offset, FILLER_SIZE, 0) * gap))
 
     def _write(self, data: memoryview) -> None:
         """Write entries at ``max_offset`` and move it, file by file."""

@@ -10,7 +10,7 @@ import mmap
 import os
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +18,8 @@ from tanist.errors import DiskFull
 
 _COPY_BYTES = 1 << 20
 _ZEROS = bytes(_COPY_BYTES)
+_NAME_BYTES = 4096
+"""What a new name may need: another block of its folder."""
 
 
 class File:
@@ -109,14 +111,8 @@ class File:
             os.close(self._fd)
             self._fd = -1
 
-    @contextmanager
-    def _need_space(self, size_bytes: int) -> Generator[None, None, None]:
-        try:
-            yield
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise DiskFull(self.path, size_bytes) from error
-            raise
+    def _need_space(self, size_bytes: int) -> AbstractContextManager[None]:
+        return _space_for(self.path, size_bytes)
 
 
 class Disk:
@@ -144,12 +140,14 @@ class Disk:
     def make_dir(self, directory: Path) -> None:
         missing = [directory, *directory.parents]
         for path in reversed([path for path in missing if not path.exists()]):
-            path.mkdir(exist_ok=True)
+            with _space_for(path, _NAME_BYTES):
+                path.mkdir(exist_ok=True)
             self._changed_dirs.add(path.parent)
 
     def create(self, path: Path) -> File:
         """A new, empty file."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        with _space_for(path, _NAME_BYTES):
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         self._changed_dirs.add(path.parent)
         return File(path, fd)
 
@@ -174,13 +172,15 @@ class Disk:
         self.sync_dirs()
 
     def replace(self, source: Path, target: Path) -> None:
-        source.replace(target)
+        with _space_for(target, _NAME_BYTES):
+            source.replace(target)
         self._changed_dirs.add(target.parent)
 
     def copy(self, source: Path, target: Path) -> None:
         """A second name for the same content, which the next ``write_durably`` of ``source`` leaves alone."""
         self.remove(target)
-        target.hardlink_to(source)
+        with _space_for(target, _NAME_BYTES):
+            target.hardlink_to(source)
         self._changed_dirs.add(target.parent)
 
     def remove(self, path: Path) -> None:
@@ -205,6 +205,17 @@ class Disk:
         finally:
             os.close(fd)
 
+    def sync_tree(self, root: Path) -> None:
+        """Make all names in and under a folder durable, and its own: whoever made them may not have."""
+        with suppress(PermissionError):
+            # Where we may not read we have not made it either.
+            self.sync_dir(root.parent)
+        folders = [root]
+        while folders:
+            folder = folders.pop()
+            self.sync_dir(folder)
+            folders += [folder / name for name in self.folders(folder)]
+
     def sync_file(self, path: Path) -> None:
         """Make a file durable that others may have open; no matter if it is gone."""
         try:
@@ -218,6 +229,16 @@ class Disk:
         usage = os.statvfs(directory)
         room = usage.f_blocks - usage.f_bfree + usage.f_bavail
         return (usage.f_blocks - usage.f_bfree) / room if room else 0.0
+
+
+@contextmanager
+def _space_for(path: Path, size_bytes: int) -> Generator[None, None, None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(path, size_bytes) from error
+        raise
 
 
 class ReadOnlyDisk(Disk):

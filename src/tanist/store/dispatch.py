@@ -5,6 +5,7 @@ there already is left alone. Records are taken in batches so that a queue gets o
 """
 
 import logging
+from collections.abc import Callable
 
 from tanist.errors import CorruptRecord, LocalProtocolError, RemoteProtocolError
 from tanist.model.delay_levels import due_ms
@@ -43,6 +44,8 @@ class Dispatcher:
         self.dispatched_to = log.log_start
         self.last_timestamp_ms = 0
         """The store time of the last record dispatched."""
+        self.on_indexed: Callable[[str, int, int], None] | None = None
+        """Told that a queue has grown: its topic, its id, and one past its last offset."""
 
     def run(self, limit: int | None = None) -> int:
         """Index the records up to ``limit`` (the log's end if not said); how many there were.
@@ -69,14 +72,13 @@ class Dispatcher:
                 segment = self._log.segments.at(position)
                 start = position - segment.start
                 size, magic = peek_record(segment.view, start)
-                if position + size > end:
+                behind = segment.end if magic == MAGIC_BLANK else position + size
+                if behind > end:
                     break
-                if magic == MAGIC_BLANK:
-                    position = segment.end
-                    continue
-                self._take(_decode(segment, start))
-                position += size
-                count += 1
+                if magic != MAGIC_BLANK:
+                    self._take(_decode(segment, start))
+                    count += 1
+                position = behind
         finally:
             # What was read before a bad record is indexed all the same.
             self._write_runs()
@@ -119,12 +121,20 @@ class Dispatcher:
         return tags_code(find_property(properties, TAGS))
 
     def _write_runs(self) -> None:
-        for key, run in self._runs.items():
+        # If the disk is full they are dropped here and read again: the log may be cut before there is room.
+        runs, self._runs = self._runs, {}
+        for key, run in runs.items():
             self._write_run(key, run)
-        self._runs.clear()
 
     def _write_run(self, key: tuple[str, int], run: "_QueueRun") -> None:
-        self._queues.append(*key, run.first_offset, run.data, run.indexed_to)
+        try:
+            self._queues.append(*key, run.first_offset, run.data, run.indexed_to)
+        except CorruptRecord as error:
+            # One bad offset must not keep the whole store shut; the messages stay in the log.
+            _log.error("messages are not queued before=%d reason=%s", run.indexed_to, error)
+            return
+        if self.on_indexed is not None:
+            self.on_indexed(*key, run.next_offset)
 
 
 class _QueueRun:

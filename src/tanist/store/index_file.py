@@ -180,8 +180,10 @@ class IndexFile:
 
     def _is_before(self, number: int, log_offset: int) -> bool:
         hashed, found, _, _ = INDEX_ENTRY.unpack_from(self._map, self._entry_position(number))
+        _, before, _, _ = INDEX_ENTRY.unpack_from(self._map, self._entry_position(number - 1))
         is_written = found > 0 or hashed > 0
-        return is_written and found < log_offset
+        # Offsets never fall, unless a crash tore an entry and its offset reads as zero.
+        return is_written and before <= found < log_offset
 
     def _allocate(self, entry_count: int) -> None:
         needed = self._entry_position(entry_count)

@@ -67,9 +67,10 @@ def settle(
         queues.cut(start)
     index.cut(start, is_whole=was_closed)
     cleared = log.cut(found.end)
+    # Before the log is dispatched: a queue that turns out to be empty goes on wherever the log does.
+    queues.raise_min(log.log_start)
+    index.raise_min(log.log_start)
     dispatcher.dispatched_to = LogOffset(start)
     dispatcher.last_timestamp_ms = found.last_timestamp_ms
     dispatcher.run()
-    queues.raise_min(log.log_start)
-    index.raise_min(log.log_start)
     return RecoveryReport(was_closed, start, found.end, cleared, found.reason, finished_truncation)

@@ -24,12 +24,12 @@ class Queues:
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._dirty: set[ConsumeQueue] = set()
 
-    def open(self) -> None:
-        """Open every queue there is a folder for."""
+    def open(self, *, was_closed: bool = True) -> None:
+        """Open every queue there is a folder for; see ConsumeQueue.open."""
         for topic in self._disk.folders(self._directory):
             for name in self._disk.folders(self._directory / topic):
                 if name.isascii() and name.isdecimal():
-                    self._make(topic, int(name)).open()
+                    self._make(topic, int(name)).open(was_closed=was_closed)
 
     def __iter__(self) -> Iterator[tuple[tuple[str, int], ConsumeQueue]]:
         return iter(self._queues.items())
@@ -63,7 +63,7 @@ class Queues:
     def take_dirty(self) -> list[Path]:
         """The files written since they were taken last: the caller makes them durable."""
         dirty, self._dirty = self._dirty, set()
-        return [path for queue in dirty for path in queue.take_dirty()]
+        return sorted(path for queue in dirty for path in queue.take_dirty())
 
     def cut(self, log_offset: int) -> None:
         for queue in self._queues.values():

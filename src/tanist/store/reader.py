@@ -41,13 +41,13 @@ class StoreReader:
             root / "consumequeue",
             _queue_file_size(disk, root / "consumequeue") or defaults.queue_file_bytes,
         )
+        self.was_closed = not disk.exists(root / "abort")
         self.segments.open()
-        self.queues.open()
+        self.queues.open(was_closed=self.was_closed)
         for _, queue in self.queues:
             queue.find_min(self.segments.start)
         self.checkpoint: Checkpoint = load_checkpoint(disk, root / "checkpoint")
         self.epochs: EpochHistory = EpochFile(disk, root).load()
-        self.was_closed = not disk.exists(root / "abort")
 
     def __enter__(self) -> Self:
         return self
@@ -87,6 +87,8 @@ class StoreReader:
             return
         first = queue.min_offset if queue_offset is None else max(queue.min_offset, queue_offset)
         for _, entry in queue.walk(first):
+            if entry.is_filler:
+                continue
             segment = self.segments.at(entry.log_offset)
             position = entry.log_offset - segment.start
             try:

@@ -60,7 +60,8 @@ class Segments:
     def between(self, start: int, end: int) -> list[Segment]:
         """The segments that hold a byte of ``[start, end)``."""
         # Of a copy: another thread may ask while files are added or dropped.
-        return [segment for segment in self._segments.copy() if segment.start < end and segment.end > start]
+        segments = self._segments.copy()
+        return [segment for segment in segments if max(start, segment.start) < min(end, segment.end)]
 
     def prepare(self) -> None:
         """Make the next segment ahead of need, on any thread, so that no append has to wait for it."""

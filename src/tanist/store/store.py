@@ -108,11 +108,14 @@ class MessageStore:
         self._disk.make_dir(self.root)
         self._guard.acquire()
         try:
-            self.log.segments.open()
-            self.queues.open()
-            self.index.open()
-            self._checkpoints.load()
             was_closed = self._guard.was_closed()
+            self._checkpoints.load()
+            if not was_closed or not self._checkpoints.is_there:
+                # The last process may have been killed before it synced the names that we see.
+                self._disk.sync_tree(self.root)
+            self.log.segments.open()
+            self.queues.open(was_closed=was_closed)
+            self.index.open()
             self.epochs = self._epoch_file.load()
             self.log.resume(self.log.segments.end)
             finished = self._truncation.resume()
@@ -184,14 +187,16 @@ class MessageStore:
             raise OffsetOutOfRange(
                 "no record begins at log offset", log_offset, self.log.log_start, self.log.log_end
             )
+        # Before anything is changed, because it may need space; the queues then know the next offsets.
+        self.dispatcher.run(log_offset)
         try:
             with self._checkpoints.held():
                 self._truncation.cut(log_offset)
         except BaseException:
-            # The next start finishes the cut: what would be written until then would be lost.
-            self.log.refusal = f"the log could not be cut at {log_offset}; restart the broker"
+            if self._truncation.is_begun:
+                # The next start finishes the cut: what would be written until then would be lost.
+                self.log.refusal = f"the log could not be cut at {log_offset}; restart the broker"
             raise
-        self.dispatcher.run()
         self.log.next_queue_offsets = self.queues.next_offsets()
         self.checkpoint()
 

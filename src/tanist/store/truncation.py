@@ -27,11 +27,19 @@ class Truncation:
         self._disk = disk
         self._path = root / NOTE_NAME
         self._cut_all = cut_all
+        self.is_begun = False
+        """Whether a cut was begun and is not finished: if it fails, the next start goes on with it."""
 
     def cut(self, log_offset: int) -> int:
         """Cut everything at ``log_offset``; how many bytes of the log were not zero."""
-        self._disk.write_durably(self._path, f"{log_offset}\n".encode())
-        return self._finish(log_offset)
+        try:
+            self._disk.write_durably(self._path, f"{log_offset}\n".encode())
+        finally:
+            # On a full disk there is no note, and nothing has changed.
+            self.is_begun = self._disk.exists(self._path)
+        cleared = self._finish(log_offset)
+        self.is_begun = False
+        return cleared
 
     def resume(self) -> int | None:
         """Finish a cut that a crash interrupted; where it was, or None if there was none."""

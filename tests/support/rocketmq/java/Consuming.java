@@ -30,7 +30,9 @@ final class Consuming {
                 for (MessageQueue queue : new TreeSet<>(consumer.fetchSubscribeMessageQueues(topic))) {
                     long end = pullAll(consumer, queue, answer);
                     if (options.getBooleanValue("isCommitted")) {
-                        consumer.updateConsumeOffset(queue, end);
+                        // The consumer itself keeps only offsets of queues that a rebalance gave it.
+                        consumer.getDefaultMQPullConsumerImpl().getOffsetStore()
+                            .updateConsumeOffsetToBroker(queue, end, false);
                     }
                 }
             }

@@ -1,0 +1,258 @@
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tanist.errors import FlushFailed, NotWritable
+from tanist.store import FlushMode, StoreSettings
+from tanist.store.commitlog import CommitLog
+from tanist.store.flush import Flusher
+from tanist.store.segments import Segments
+from tests.support.clocks import FakeClock
+from tests.support.conditions import until
+from tests.support.failing_disk import FailingDisk
+from tests.support.messages import SMALL, make_message
+
+SYNC = msgspec.structs.replace(SMALL, flush_disk_type=FlushMode.SYNC_FLUSH)
+EAGER = msgspec.structs.replace(SMALL, flush_interval_commit_log=1)
+
+
+class _Flushing:
+    """A log and its flusher, on a disk whose syncs can be held up or broken."""
+
+    def __init__(self, tmp_path: Path, settings: StoreSettings = SYNC) -> None:
+        self.disk = FailingDisk()
+        segments = Segments(self.disk, tmp_path, settings.mapped_file_size_commit_log)
+        segments.open()
+        self.clock = FakeClock()
+        self.log = CommitLog(segments, store_host=bytes(8), max_body_bytes=4096, clock=self.clock)
+        self.log.append(make_message())
+        self.log.flush()
+        self.flusher = Flusher(self.log, settings, self.clock)
+        self.sync_count = self.disk.sync_count
+
+    def append(self) -> int:
+        return self.log.append(make_message()).end
+
+    @property
+    def syncs(self) -> int:
+        """How often the disk was asked to sync since the beginning."""
+        return self.disk.sync_count - self.sync_count
+
+
+async def _stop(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def test_what_is_durable_is_not_waited_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path)
+        assert await flushing.flusher.wait(flushing.log.flushed_to)
+        assert flushing.syncs == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_send_is_released_when_its_bytes_are_on_disk(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path)
+        run = asyncio.create_task(flushing.flusher.run())
+        end = flushing.append()
+        assert await flushing.flusher.wait(end)
+        assert flushing.log.flushed_to == end
+        await _stop(run)
+
+    asyncio.run(scenario())
+
+
+def test_all_waiting_sends_are_released_by_one_flush(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path)
+        waits = [asyncio.create_task(flushing.flusher.wait(flushing.append())) for _ in range(20)]
+        await asyncio.sleep(0)
+        run = asyncio.create_task(flushing.flusher.run())
+        assert await asyncio.gather(*waits) == [True] * 20
+        assert flushing.flusher.flush_count == 1
+        assert flushing.syncs == 1
+        await _stop(run)
+
+    asyncio.run(scenario())
+
+
+def test_sends_that_come_while_the_disk_is_busy_share_the_next_flush(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path)
+        run = asyncio.create_task(flushing.flusher.run())
+        flushing.disk.may_sync.clear()
+        first = asyncio.create_task(flushing.flusher.wait(flushing.append()))
+        await until(lambda: flushing.syncs == 1)
+        others = [asyncio.create_task(flushing.flusher.wait(flushing.append())) for _ in range(20)]
+        await asyncio.sleep(0)
+        flushing.disk.may_sync.set()
+        assert await first
+        assert await asyncio.gather(*others) == [True] * 20
+        assert flushing.syncs == 2
+        await _stop(run)
+
+    asyncio.run(scenario())
+
+
+def test_a_wait_that_takes_too_long_ends_with_false_and_the_message_stays(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path, msgspec.structs.replace(SYNC, sync_flush_timeout=1))
+        run = asyncio.create_task(flushing.flusher.run())
+        flushing.disk.may_sync.clear()
+        end = flushing.append()
+        assert not await flushing.flusher.wait(end)
+        assert flushing.log.log_end == end
+        assert flushing.log.refusal is None
+        flushing.disk.may_sync.set()
+        await until(lambda: flushing.log.flushed_to == end)
+        assert await flushing.flusher.wait(end)
+        await _stop(run)
+
+    asyncio.run(scenario())
+
+
+def test_a_send_that_gave_up_does_not_stand_in_the_way_of_the_next(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path)
+        given_up = asyncio.create_task(flushing.flusher.wait(flushing.append()))
+        await asyncio.sleep(0)
+        await _stop(given_up)  # pyright: ignore[reportArgumentType]
+        run = asyncio.create_task(flushing.flusher.run())
+        assert await flushing.flusher.wait(flushing.append())
+        await _stop(run)
+
+    asyncio.run(scenario())
+
+
+def test_a_failed_flush_fails_all_who_wait_and_is_never_tried_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path, msgspec.structs.replace(SYNC, flush_interval_commit_log=1))
+        flushing.disk.is_sync_broken = True
+        waits = [asyncio.create_task(flushing.flusher.wait(flushing.append())) for _ in range(5)]
+        await asyncio.sleep(0)
+        with pytest.raises(FlushFailed):
+            await flushing.flusher.run()
+        results = await asyncio.gather(*waits, return_exceptions=True)
+        assert all(isinstance(result, FlushFailed) for result in results)
+        with pytest.raises(NotWritable, match="disk failed to flush"):
+            flushing.append()
+        flushing.disk.is_sync_broken = False
+        with pytest.raises(FlushFailed):
+            await flushing.flusher.wait(flushing.log.log_end)
+        with pytest.raises(FlushFailed):
+            await flushing.flusher.run()
+        assert flushing.syncs == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_send_whose_message_was_cut_is_told_so_and_nobody_waits_behind_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path)
+        start = flushing.log.log_end
+        for _ in range(3):
+            flushing.append()
+        cut = asyncio.create_task(flushing.flusher.wait(flushing.log.log_end))
+        await asyncio.sleep(0)
+        flushing.log.cut(start)
+        run = asyncio.create_task(flushing.flusher.run())
+        assert await flushing.flusher.wait(flushing.append())
+        with pytest.raises(NotWritable, match="cut"):
+            await cut
+        await until(lambda: not flushing.flusher._waiters)
+        await _stop(run)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("refusal", [None, "the disk is nearly full"])
+def test_what_is_written_at_the_end_is_flushed_last(tmp_path: Path, refusal: str | None) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path, SMALL)
+        run = asyncio.create_task(flushing.flusher.run())
+        await asyncio.sleep(0)
+        end = flushing.append()
+        flushing.log.refusal = refusal
+        await _stop(run)
+        assert flushing.log.flushed_to == end
+
+    asyncio.run(scenario())
+
+
+def test_a_last_flush_that_fails_fails_those_who_wait(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path)
+        run = asyncio.create_task(flushing.flusher.run())
+        flushing.disk.may_sync.clear()
+        wait = asyncio.create_task(flushing.flusher.wait(flushing.append()))
+        await until(lambda: flushing.syncs == 1)
+        flushing.disk.is_sync_broken = True
+        run.cancel()
+        flushing.disk.may_sync.set()
+        with pytest.raises(FlushFailed):
+            await run
+        with pytest.raises(FlushFailed):
+            await wait
+
+    asyncio.run(scenario())
+
+
+# ASYNC_FLUSH
+
+
+def test_a_log_that_is_much_dirty_is_flushed_without_anybody_waiting(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path, EAGER)
+        while flushing.log.log_end - flushing.log.flushed_to < 4 * 4096:
+            flushing.append()
+        run = asyncio.create_task(flushing.flusher.run())
+        await until(lambda: flushing.log.flushed_to == flushing.log.log_end)
+        await _stop(run)
+
+    asyncio.run(scenario())
+
+
+def test_a_log_that_is_a_little_dirty_is_flushed_after_ten_seconds(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path, EAGER)
+        end = flushing.append()
+        run = asyncio.create_task(flushing.flusher.run())
+        flushing.clock.advance_ms(9_999)
+        assert not flushing.flusher._is_due()
+        flushing.clock.advance_ms(1)
+        await until(lambda: flushing.log.flushed_to == end)
+        await _stop(run)
+
+    asyncio.run(scenario())
+
+
+def test_the_ten_seconds_count_from_the_last_flush(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path, EAGER)
+        flushing.clock.advance_ms(60_000)
+        run = asyncio.create_task(flushing.flusher.run())
+        assert await flushing.flusher.wait(flushing.append())
+        flushing.append()
+        assert not flushing.flusher._is_due()
+        await _stop(run)
+
+    asyncio.run(scenario())
+
+
+def test_a_clean_log_is_not_flushed(tmp_path: Path) -> None:
+    flushing = _Flushing(tmp_path, EAGER)
+    flushing.clock.advance_ms(60_000)
+    assert not flushing.flusher._is_due()
+
+
+def test_with_sync_flush_what_nobody_waits_for_is_not_left_lying(tmp_path: Path) -> None:
+    flushing = _Flushing(tmp_path, SYNC)
+    flushing.append()
+    assert flushing.flusher._is_due()
