@@ -132,7 +132,7 @@ class ForgetfulDisk(Disk):
         """In the same order in every run, so that a failure can be run again."""
         while self._changed_dirs:
             directory = min(self._changed_dirs)
-            self._changed_dirs.remove(directory)
+            del self._changed_dirs[directory]
             self.sync_dir(directory)
 
     def sync_dir(self, directory: Path) -> None:

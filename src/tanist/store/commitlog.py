@@ -7,6 +7,7 @@ Always ``log_start <= flushed_to <= log_end``. A record never crosses a file: wh
 does not fit, a blank fills the file and the record begins the next.
 """
 
+import errno
 import threading
 from collections.abc import Sequence
 
@@ -15,6 +16,7 @@ from tanist.errors import FlushFailed, LocalProtocolError, NotWritable, OffsetOu
 from tanist.model.message import TRANSACTION_MASK, Appended, Message, SysFlag
 from tanist.model.offsets import LogOffset, QueueOffset
 from tanist.protocol.record import BLANK_BYTES, check_record, encode_blank, encode_record
+from tanist.store.segment import Segment
 from tanist.store.segments import Segments
 
 _QUEUED_TRANSACTION_BITS = (0, int(SysFlag.COMMIT))
@@ -185,12 +187,12 @@ class CommitLog:
             self.resume(log_offset)
             return cleared
 
-    def drop_first_segment(self) -> None:
-        """Forget the oldest file. The last one always stays."""
+    def take_first_segment(self) -> Segment:
+        """Forget the oldest file, which the caller discards. The last one always stays."""
         assert len(self._segments) > 1
         assert self._segments[0].end <= self.flushed_to
         with self._files_lock:
-            self._segments.drop_first()
+            return self._segments.take_first()
 
     def close(self) -> None:
         with self._files_lock:
@@ -209,6 +211,9 @@ class CommitLog:
         try:
             for segment in self._segments.between(self.flushed_to, end):
                 segment.sync()
+                if segment.is_deleted:
+                    # A broker of Java that is started on our store deletes files before it sees the lock.
+                    raise FileNotFoundError(errno.ENOENT, "somebody deleted it", str(segment.path))
         except OSError as error:
             self.flush_failure = (
                 f"the disk failed to flush the log: {error}; check it, then restart the broker"

@@ -119,7 +119,7 @@ class Disk:
     """Files and folders. Names become durable with ``sync_dirs``, which knows what has changed."""
 
     def __init__(self) -> None:
-        self._changed_dirs: set[Path] = set()
+        self._changed_dirs: dict[Path, None] = {}
         self._dirs_lock = threading.Lock()
 
     def names(self, directory: Path) -> list[str]:
@@ -142,13 +142,13 @@ class Disk:
         for path in reversed([path for path in missing if not path.exists()]):
             with _space_for(path, _NAME_BYTES):
                 path.mkdir(exist_ok=True)
-            self._changed_dirs.add(path.parent)
+            self._changed_dirs[path.parent] = None
 
     def create(self, path: Path) -> File:
         """A new, empty file."""
         with _space_for(path, _NAME_BYTES):
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        self._changed_dirs.add(path.parent)
+        self._changed_dirs[path.parent] = None
         return File(path, fd)
 
     def open(self, path: Path, *, read_only: bool = False) -> File:
@@ -174,26 +174,26 @@ class Disk:
     def replace(self, source: Path, target: Path) -> None:
         with _space_for(target, _NAME_BYTES):
             source.replace(target)
-        self._changed_dirs.add(target.parent)
+        self._changed_dirs[target.parent] = None
 
     def copy(self, source: Path, target: Path) -> None:
         """A second name for the same content, which the next ``write_durably`` of ``source`` leaves alone."""
         self.remove(target)
         with _space_for(target, _NAME_BYTES):
             target.hardlink_to(source)
-        self._changed_dirs.add(target.parent)
+        self._changed_dirs[target.parent] = None
 
     def remove(self, path: Path) -> None:
         """Remove a file; no matter if it was gone before."""
         path.unlink(missing_ok=True)
-        self._changed_dirs.add(path.parent)
+        self._changed_dirs[path.parent] = None
 
     def sync_dirs(self) -> None:
         """Make all names that were added, replaced or removed durable."""
         # Whoever comes second waits for the first: it may be at work on the second's names.
         with self._dirs_lock:
             while self._changed_dirs:
-                self.sync_dir(self._changed_dirs.pop())
+                self.sync_dir(self._changed_dirs.popitem()[0])
 
     def sync_dir(self, directory: Path) -> None:
         try:

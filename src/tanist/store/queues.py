@@ -70,6 +70,10 @@ class Queues:
             queue.cut(log_offset)
             self._dirty.add(queue)
 
+    def find_min(self, log_start: int) -> None:
+        for queue in self._queues.values():
+            queue.find_min(log_start)
+
     def raise_min(self, log_start: int) -> None:
         for queue in self._queues.values():
             queue.raise_min(log_start)

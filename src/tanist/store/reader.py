@@ -44,8 +44,7 @@ class StoreReader:
         self.was_closed = not disk.exists(root / "abort")
         self.segments.open()
         self.queues.open(was_closed=self.was_closed)
-        for _, queue in self.queues:
-            queue.find_min(self.segments.start)
+        self.queues.find_min(self.segments.start)
         self.checkpoint: Checkpoint = load_checkpoint(disk, root / "checkpoint")
         self.epochs: EpochHistory = EpochFile(disk, root).load()
 

@@ -2,7 +2,7 @@
 
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tanist.errors import ForeignFile, OffsetOutOfRange
@@ -83,12 +83,16 @@ class Segments:
             assert spare.start == start
             return self._add(spare)
 
-    def drop_first(self) -> None:
-        """Delete the oldest file."""
-        segment = self._segments.pop(0)
+    def take_first(self) -> Segment:
+        """Let the oldest file go; whoever takes it discards it."""
         self._starts.pop(0)
-        self._delete(segment)
-        self._disk.sync_dirs()
+        return self._segments.pop(0)
+
+    def discard(self, segments: Iterable[Segment]) -> None:
+        """Delete files that were let go, the oldest first, so that a crash leaves no gap. On any thread."""
+        for segment in segments:
+            self._delete(segment)
+            self._disk.sync_dirs()
 
     def drop_from(self, log_offset: int) -> None:
         """Delete the files that begin at or behind an offset, the newest first: a crash leaves no gap."""

@@ -5,7 +5,7 @@ from enum import Enum
 import msgspec
 
 from tanist.errors import ConfigError
-from tanist.protocol.key_index import HEADER_BYTES, INDEX_ENTRY_BYTES, SLOT_BYTES
+from tanist.model.delay_levels import parse_delay_levels
 from tanist.protocol.queue_entry import ENTRY_BYTES
 
 _MIN_SEGMENT_BYTES = 4096
@@ -75,15 +75,20 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
                 raise ConfigError(_KEYS[name], value, f"{least} to {_MOST}")
         if not self.delete_hours or not all(0 <= hour < 24 for hour in self.delete_hours):
             raise ConfigError("deleteWhen", self.delete_when, "hours from 00 to 23, separated by ;")
+        try:
+            parse_delay_levels(self.message_delay_level)
+        except ValueError as error:
+            raise ConfigError("messageDelayLevel", self.message_delay_level, str(error)) from error
+
+    @property
+    def delay_levels(self) -> tuple[int, ...]:
+        """How long each delay level waits, in milliseconds, the first level first."""
+        return parse_delay_levels(self.message_delay_level)
 
     @property
     def queue_file_bytes(self) -> int:
         """The size of a consume queue's files: whole entries, rounded up as RocketMQ does."""
         return -(-self.mapped_file_size_consume_queue // ENTRY_BYTES) * ENTRY_BYTES
-
-    @property
-    def index_file_bytes(self) -> int:
-        return HEADER_BYTES + self.max_hash_slot_num * SLOT_BYTES + self.max_index_num * INDEX_ENTRY_BYTES
 
     @property
     def delete_hours(self) -> frozenset[int]:

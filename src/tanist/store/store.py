@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Self
 
 from tanist.clock import Clock, SystemClock
-from tanist.errors import ConfigError, LocalProtocolError, OffsetOutOfRange, RemoteProtocolError
-from tanist.model.delay_levels import parse_delay_levels
+from tanist.errors import LocalProtocolError, OffsetOutOfRange
 from tanist.model.epochs import EpochHistory
 from tanist.model.host import pack_host
 from tanist.model.message import Appended, Message
 from tanist.model.offsets import QueueOffset
-from tanist.protocol.record import Record, decode_record
-from tanist.protocol.tags import index_keys
+from tanist.protocol.record import Record
 from tanist.store.checkpoints import Checkpoints, PendingCheckpoint
 from tanist.store.commitlog import CommitLog
 from tanist.store.disk import Disk
@@ -28,17 +26,18 @@ from tanist.store.dispatch import Dispatcher
 from tanist.store.epoch_file import EpochFile
 from tanist.store.guard import StoreGuard
 from tanist.store.key_index import KeyIndex
+from tanist.store.lookup import MAX_TIMESTAMP_MS, Lookup
 from tanist.store.opening import RecoveryReport, find_end, settle
 from tanist.store.queues import Queues, check_topic_name
 from tanist.store.retention import plan_retention
+from tanist.store.segment import Segment
 from tanist.store.segments import Segments
 from tanist.store.settings import StoreSettings
-from tanist.store.time_lookup import Boundary, offset_at_time
+from tanist.store.time_lookup import Boundary
 from tanist.store.truncation import Truncation
 
 _log = logging.getLogger(__name__)
 
-MAX_TIMESTAMP_MS = (1 << 63) - 1
 MAX_QUEUE_ID = 1 << 16
 
 
@@ -51,10 +50,6 @@ class MessageStore:
     def __init__(
         self, root: Path, settings: StoreSettings, *, store_host: bytes, clock: Clock, disk: Disk
     ) -> None:
-        try:
-            delay_levels = parse_delay_levels(settings.message_delay_level)
-        except ValueError as error:
-            raise ConfigError("messageDelayLevel", settings.message_delay_level, str(error)) from error
         self.root = root
         self.settings = settings
         self._clock = clock
@@ -74,7 +69,8 @@ class MessageStore:
             max_entries=settings.max_index_num,
             clock=clock,
         )
-        self.dispatcher = Dispatcher(self.log, self.queues, self.index, delay_levels=delay_levels)
+        self.dispatcher = Dispatcher(self.log, self.queues, self.index, delay_levels=settings.delay_levels)
+        self._lookup = Lookup(self.log, self.queues, self.index)
         self._checkpoints = Checkpoints(disk, root, self.log)
         self._truncation = Truncation(disk, root, self._cut_all)
         self._disk_refusal: str | None = None
@@ -210,57 +206,20 @@ class MessageStore:
     # Reading
 
     def records(self, topic: str, queue_id: int, queue_offset: int, max_count: int) -> list[Record]:
-        """The messages of a queue from an offset on, as views of the log. Fillers are passed over."""
-        queue = self.queues.find(topic, queue_id)
-        if queue is None:
-            return []
-        entries = queue.entries(queue_offset, max_count)
-        while entries and all(entry.is_filler for entry in entries):
-            queue_offset += len(entries)
-            entries = queue.entries(queue_offset, max_count)
-        return [
-            decode_record(self.log.read(entry.log_offset, entry.size_bytes))
-            for entry in entries
-            if not entry.is_filler
-        ]
+        """The messages of a queue from an offset on, as views of the log."""
+        return self._lookup.records(topic, queue_id, queue_offset, max_count)
 
     def find_by_key(
         self, topic: str, key: str, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS, max_count: int = 64
     ) -> list[Record]:
         """The newest messages of a topic that carry a key (or have it as unique id), newest first."""
-        found: list[Record] = []
-        last_offset = -1
-        for log_offset in self.index.find(topic, key, begin_ms, end_ms):
-            if len(found) >= max_count:
-                break
-            # A message that has the key twice stands twice in a row.
-            record = self._record_at(log_offset) if log_offset != last_offset else None
-            last_offset = log_offset
-            # Only hashes are indexed: the message itself says whether it is meant.
-            if (
-                record is not None
-                and begin_ms <= record.store_timestamp_ms <= end_ms
-                and record.topic == topic
-                and key in index_keys(record.properties)
-            ):
-                found.append(record)
-        return found
+        return self._lookup.find_by_key(topic, key, begin_ms=begin_ms, end_ms=end_ms, max_count=max_count)
 
     def offset_at_time(
         self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = Boundary.LOWER
     ) -> QueueOffset:
         """The queue offset that belongs to a time; 0 for a queue that is not there."""
-        queue = self.queues.find(topic, queue_id)
-        if queue is None:
-            return QueueOffset(0)
-
-        def time_of(queue_offset: int) -> int:
-            log_offset = queue.entry(queue_offset).log_offset
-            return decode_record(self._ahead(log_offset)).store_timestamp_ms
-
-        return offset_at_time(
-            time_of, timestamp_ms, min_offset=queue.min_offset, max_offset=queue.max_offset, boundary=boundary
-        )
+        return self._lookup.offset_at_time(topic, queue_id, timestamp_ms, boundary)
 
     # Upkeep
 
@@ -282,6 +241,16 @@ class MessageStore:
 
     def clean(self, *, is_asked: bool = False) -> int:
         """One round of retention: delete old files and keep the indexes in step; how many went."""
+        gone = self.start_clean(is_asked=is_asked)
+        self.log.segments.discard(gone)
+        self.finish_clean(gone)
+        return len(gone)
+
+    def start_clean(self, *, is_asked: bool = False) -> list[Segment]:
+        """Let old files go. The caller has them discarded, on any thread, and then calls ``finish_clean``.
+
+        Deleting a file of a GiB takes the disk long enough for every client to notice.
+        """
         now_ms = self._clock.now_ms()
         plan = plan_retention(
             self.settings,
@@ -291,18 +260,22 @@ class MessageStore:
             used_ratio=self._disk.used_ratio(self.root),
             is_asked=is_asked,
         )
+        self._refuse_for_disk(plan.refusal)
         # What is not durable and indexed yet is in use, however old its file is.
         settled_to = min(self.log.flushed_to, self.dispatcher.dispatched_to)
         count = min(plan.delete_count, sum(segment.end <= settled_to for segment in self.log.segments))
-        for _ in range(count):
-            self.log.drop_first_segment()
-        if count:
+        gone = [self.log.take_first_segment() for _ in range(count)]
+        if gone:
+            self.queues.find_min(self.log.log_start)
+        return gone
+
+    def finish_clean(self, gone: Sequence[Segment]) -> None:
+        """The files are deleted: so may be what the indexes and the epochs say of them."""
+        if gone:
             self.queues.raise_min(self.log.log_start)
             self.index.raise_min(self.log.log_start)
             self._forget_epochs()
-            _log.info("old files deleted count=%d log_start=%d", count, self.log.log_start)
-        self._refuse_for_disk(plan.refusal)
-        return count
+            _log.info("old files deleted count=%d log_start=%d", len(gone), self.log.log_start)
 
     def close(self) -> None:
         """Index and flush everything and let go. What can not be finished is left for recovery."""
@@ -352,22 +325,6 @@ class MessageStore:
         self.epochs.raise_start(self.log.log_start)
         if len(self.epochs.epochs) < count:
             self._epoch_file.save(self.epochs)
-
-    def _ahead(self, log_offset: int) -> memoryview:
-        return self.log.read_ahead(log_offset, self.log.segments.size_bytes)
-
-    def _record_at(self, log_offset: int) -> Record | None:
-        """The record at an offset that the key index names; None if there is none (any more).
-
-        RocketMQ does not take cut messages out of its index.
-        """
-        if not self.log.log_start <= log_offset < self.log.log_end:
-            return None
-        try:
-            record = decode_record(self._ahead(log_offset))
-        except RemoteProtocolError:
-            return None
-        return record if record.log_offset == log_offset else None
 
     def _refuse_for_disk(self, refusal: str | None) -> None:
         """Take or lift the refusal that a full disk asks for; others stay."""

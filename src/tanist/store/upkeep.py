@@ -31,7 +31,9 @@ class Upkeep:
                     await loop.run_in_executor(executor, self._prepare)
                 if self._clock.monotonic_s() >= next_clean_s:
                     next_clean_s = self._clock.monotonic_s() + settings.clean_resource_interval / 1000
-                    self._store.clean()
+                    gone = self._store.start_clean()
+                    await loop.run_in_executor(executor, self._store.log.segments.discard, gone)
+                    self._store.finish_clean(gone)
 
     def _prepare(self) -> None:
         try:

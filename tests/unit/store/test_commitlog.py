@@ -403,7 +403,7 @@ def test_the_oldest_file_can_be_forgotten(log: CommitLog) -> None:
     for number in range(9):
         log.append(make_message(number, body_bytes=1000))
     log.flush()
-    log.drop_first_segment()
+    log.segments.discard([log.take_first_segment()])
     assert log.log_start == SIZE
     with pytest.raises(OffsetOutOfRange):
         log.read_ahead(0, 1)
@@ -417,3 +417,12 @@ def test_the_next_file_is_due_when_the_last_is_half_full(log: CommitLog) -> None
     assert log.is_tail_half_full()
     log.append(_sized(3000))
     assert log.is_tail_half_full()
+
+
+def test_a_file_that_somebody_deleted_is_never_called_flushed(log: CommitLog) -> None:
+    log.append(make_message())
+    log.segments[0].path.unlink()
+    with pytest.raises(FlushFailed, match="somebody deleted it"):
+        log.flush()
+    with pytest.raises(NotWritable):
+        log.append(make_message())

@@ -155,7 +155,7 @@ def test_files_are_dropped_newest_first_and_each_for_good(tmp_path: Path) -> Non
 def test_the_oldest_file_is_dropped_for_good(tmp_path: Path) -> None:
     disk = _NamesSeen()
     segments = _segments(tmp_path, 0, SIZE, disk=disk)
-    segments.drop_first()
+    segments.discard([segments.take_first()])
     assert disk.seen[-2:] == [segment_name(0), "sync"]
     assert (segments.start, len(segments)) == (SIZE, 1)
     with pytest.raises(OffsetOutOfRange):

@@ -13,7 +13,6 @@ def test_a_segment_has_one_gibibyte_by_default() -> None:
 def test_the_other_files_have_rocketmqs_sizes_by_default() -> None:
     settings = StoreSettings()
     assert settings.queue_file_bytes == 6_000_000
-    assert settings.index_file_bytes == 420_000_040
 
 
 def test_the_size_of_a_queues_files_is_rounded_up_to_whole_entries() -> None:

@@ -1,0 +1,88 @@
+"""Finds messages: by queue offset, by key, by time. Records come back as views of the log."""
+
+from tanist.errors import RemoteProtocolError
+from tanist.model.offsets import QueueOffset
+from tanist.protocol.record import Record, decode_record
+from tanist.protocol.tags import index_keys
+from tanist.store.commitlog import CommitLog
+from tanist.store.key_index import KeyIndex
+from tanist.store.queues import Queues
+from tanist.store.time_lookup import Boundary, offset_at_time
+
+MAX_TIMESTAMP_MS = (1 << 63) - 1
+
+
+class Lookup:
+    """Reads one store's log through its indexes."""
+
+    def __init__(self, log: CommitLog, queues: Queues, index: KeyIndex) -> None:
+        self._log = log
+        self._queues = queues
+        self._index = index
+
+    def records(self, topic: str, queue_id: int, queue_offset: int, max_count: int) -> list[Record]:
+        """The messages of a queue from an offset on. Fillers are passed over."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            return []
+        entries = queue.entries(queue_offset, max_count)
+        while entries and all(entry.is_filler for entry in entries):
+            queue_offset += len(entries)
+            entries = queue.entries(queue_offset, max_count)
+        return [
+            decode_record(self._log.read(entry.log_offset, entry.size_bytes))
+            for entry in entries
+            if not entry.is_filler
+        ]
+
+    def find_by_key(
+        self, topic: str, key: str, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS, max_count: int = 64
+    ) -> list[Record]:
+        """The newest messages of a topic that carry a key (or have it as unique id), newest first."""
+        found: list[Record] = []
+        last_offset = -1
+        for log_offset in self._index.find(topic, key, begin_ms, end_ms):
+            if len(found) >= max_count:
+                break
+            # A message that has the key twice stands twice in a row.
+            record = self._record_at(log_offset) if log_offset != last_offset else None
+            last_offset = log_offset
+            # Only hashes are indexed: the message itself says whether it is meant.
+            if (
+                record is not None
+                and begin_ms <= record.store_timestamp_ms <= end_ms
+                and record.topic == topic
+                and key in index_keys(record.properties)
+            ):
+                found.append(record)
+        return found
+
+    def offset_at_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> QueueOffset:
+        """The queue offset that belongs to a time; 0 for a queue that is not there."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            return QueueOffset(0)
+
+        def time_of(queue_offset: int) -> int:
+            log_offset = queue.entry(queue_offset).log_offset
+            return decode_record(self._ahead(log_offset)).store_timestamp_ms
+
+        return offset_at_time(
+            time_of, timestamp_ms, min_offset=queue.min_offset, max_offset=queue.max_offset, boundary=boundary
+        )
+
+    def _record_at(self, log_offset: int) -> Record | None:
+        """The record at an offset that the key index names; None if there is none (any more).
+
+        RocketMQ does not take cut messages out of its index.
+        """
+        if not self._log.log_start <= log_offset < self._log.log_end:
+            return None
+        try:
+            record = decode_record(self._ahead(log_offset))
+        except RemoteProtocolError:
+            return None
+        return record if record.log_offset == log_offset else None
+
+    def _ahead(self, log_offset: int) -> memoryview:
+        return self._log.read_ahead(log_offset, self._log.segments.size_bytes)
