@@ -74,7 +74,7 @@ def _scan() -> Row:
 
         def check() -> float:
             started = time.perf_counter()
-            found = scan(log.segments, 0)
+            found = scan(log.segments, 0, flushed_to=0)
             assert found.end == log.log_end
             return found.end / (time.perf_counter() - started)
 

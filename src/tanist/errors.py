@@ -10,13 +10,26 @@ class MQError(Exception):
 
 
 class ConfigError(MQError):
-    """A setting is wrong: the process refuses to start and names the key."""
+    """A setting is wrong: the process refuses to start and names the key, and the file it stands in."""
 
-    def __init__(self, key: str, value: object, allowed: str) -> None:
-        super().__init__(f"{key}={value!r} is not allowed; use {allowed}")
+    def __init__(self, key: str, value: object, allowed: str, source: object = None) -> None:
+        place = "" if source is None else f"{source}: "
+        super().__init__(f"{place}{key}={value!r} is not allowed; use {allowed}")
         self.key = key
         self.value = value
         self.allowed = allowed
+        self.source = source
+
+
+class UnreadableConfig(ConfigError):
+    """A config file can not be read, or a line of it makes no sense."""
+
+    def __init__(self, path: object, found: str, allowed: str) -> None:
+        super().__init__("configFile", path, allowed, source=path)
+        self.found = found
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.found}; use {self.allowed}"
 
 
 class ProtocolError(MQError):
@@ -86,3 +99,53 @@ class StoreLocked(StoreError):
 
 class FlushFailed(StoreError):
     """The disk refused to make bytes durable. They may be lost: nothing after this is acknowledged."""
+
+
+class RemotingError(MQError):
+    """A request to a peer has no answer."""
+
+
+class ConnectFailed(RemotingError):
+    """No connection: nothing was sent, so asking again does nothing twice."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"cannot connect to {address}: {reason}")
+        self.address = address
+        self.reason = reason
+
+
+class ConnectionLost(RemotingError):
+    """The connection ended before the answer came. The peer may have done what was asked."""
+
+    def __init__(self, peer: str, reason: str) -> None:
+        super().__init__(f"the connection to {peer} is gone: {reason}")
+        self.peer = peer
+        self.reason = reason
+
+
+class RequestTimeout(RemotingError):
+    """No answer in time. The peer may have done what was asked, or do it yet; the connection lives on."""
+
+    def __init__(self, peer: str, code: int, timeout_s: float) -> None:
+        super().__init__(f"{peer} did not answer request code {code} within {timeout_s:g} s")
+        self.peer = peer
+        self.code = code
+        self.timeout_s = timeout_s
+
+
+class TooBusy(RemotingError):
+    """Too much waits for this peer already: nothing was sent, try again when it has caught up."""
+
+    def __init__(self, peer: str, waiting: str) -> None:
+        super().__init__(f"{peer} is behind: {waiting}; try again later")
+        self.peer = peer
+        self.waiting = waiting
+
+
+class ResponseError(MQError):
+    """An answer that says no: its response code and remark. A handler raises it to answer so."""
+
+    def __init__(self, code: int, remark: str) -> None:
+        super().__init__(f"{remark} (response code {code})")
+        self.code = code
+        self.remark = remark

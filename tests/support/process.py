@@ -56,6 +56,11 @@ class ForeignProcess:
     def is_running(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, negative for a signal; None while it runs."""
+        return self._process.poll()
+
     def output(self) -> str:
         """What this process printed so far."""
         return self.output_file.read_bytes()[self._output_start :].decode(errors="replace")

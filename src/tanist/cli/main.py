@@ -2,26 +2,39 @@
 
 import logging
 import sys
+from pathlib import Path
 
 import click
 
 from tanist import __version__
+from tanist.cli.broker import broker
+from tanist.cli.namesrv import namesrv
 from tanist.cli.store import store
 from tanist.errors import MQError
+from tanist.log import ProcessLog
 
 EXIT_FAILED = 1
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tanist")
-@click.option("-v", "--verbose", is_flag=True, help="Tell what happens inside, on standard error.")
-def tanist(*, verbose: bool) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Tell what happens inside.")
+@click.option(
+    "--log-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the log there, and begin a new file when it is full. Without it, to standard error.",
+)
+@click.pass_context
+def tanist(context: click.Context, *, verbose: bool, log_file: Path | None) -> None:
     """A highly available message broker that never lies about its replicas."""
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s %(message)s"
+    # A command finds the log there, to tell more or to hide the secrets of its settings.
+    context.obj = context.with_resource(
+        ProcessLog(level=logging.INFO if verbose else logging.WARNING, file=log_file)
     )
 
 
+tanist.add_command(broker)
+tanist.add_command(namesrv)
 tanist.add_command(store)
 
 

@@ -84,6 +84,10 @@ class Command(msgspec.Struct, eq=False, gc=False):
             typed_header=header,
         )
 
+    def without_content(self) -> "Command":
+        """This request as far as its answer needs it, to be kept: neither fields nor received bytes."""
+        return Command(self.code, self.opaque, self.flag, encoding=self.encoding)
+
     @property
     def is_response(self) -> bool:
         return self.flag & FLAG_RESPONSE != 0

@@ -58,6 +58,11 @@ class FrameDecoder:
         self._partial = bytearray()
         self._failure: str | None = None
 
+    @property
+    def is_mid_frame(self) -> bool:
+        """Whether a frame has begun and is not whole yet."""
+        return bool(self._partial)
+
     def feed(self, data: bytes) -> Iterator[Command]:
         """Yield the Commands that ``data`` completes. Iterate to the end, or the rest of it is lost.
 

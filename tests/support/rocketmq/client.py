@@ -10,7 +10,6 @@ import msgspec
 from tests.support.process import ForeignProcess
 from tests.support.rocketmq.jars import Installation
 
-
 MAIN_CLASS = "tanist.partner.Main"
 
 

@@ -25,7 +25,7 @@ from tests.support.rocketmq.client import (
     ask,
     encode_options,
 )
-from tests.support.rocketmq.jars import environment, install
+from tests.support.rocketmq.jars import QUICK_START, environment, install
 
 _T = TypeVar("_T")
 
@@ -77,16 +77,22 @@ class Broker:
 class RocketMQ:
     """The name server of one test, and what is started around it. Everything ends with the block."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, name_server: str = "", flags: Sequence[str] = QUICK_START) -> None:
+        """Use the name server at this address, which the test runs; without one, start RocketMQ's own.
+
+        ``flags`` are Java's, for the servers.
+        """
         self._installation = install()
         self._directory = directory
         self._client_home = directory / "client"
         self._running = contextlib.ExitStack()
         self._broker_count = 0
-        self.name_server = ""
+        self._flags = flags
+        self.name_server = name_server
 
     def __enter__(self) -> Self:
-        self.name_server = f"{_HOST}:{_retried(self._start_name_server)}"
+        if not self.name_server:
+            self.name_server = f"{_HOST}:{_retried(self._start_name_server)}"
         return self
 
     def __exit__(
@@ -188,6 +194,13 @@ class RocketMQ:
         main_class = "org.apache.rocketmq.tools.command.MQAdminStartup"
         return self._installation.run(main_class, *arguments, "-n", self.name_server, home=self._client_home)
 
+    def mqadmin_each(self, *commands: Sequence[str]) -> list[str]:
+        """Run RocketMQ's own operator command with each of these, in one process; what each printed."""
+        runs = [[*command, "-n", self.name_server] for command in commands]
+        encoded = msgspec.json.encode(runs).decode()
+        printed = self._installation.run("tanist.partner.OperatorMain", encoded, home=self._client_home)
+        return printed.split("\f")[:-1]
+
     def _start_name_server(self) -> int:
         port = _free_port()
         settings = {"listenPort": port, "bindAddress": _HOST}
@@ -226,7 +239,9 @@ class RocketMQ:
         home.mkdir(parents=True, exist_ok=True)
         config = home / f"{name}.conf"
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        command = self._installation.command(main_class, "-c", str(config), home=home, heap="384m")
+        command = self._installation.command(
+            main_class, "-c", str(config), home=home, heap="384m", flags=self._flags
+        )
         process = ForeignProcess(name, command, directory=home, env=environment(home))
         self._running.enter_context(process)
         process.wait_for_output(ready, timeout_s=_START_TIMEOUT_S)

@@ -1,8 +1,9 @@
 """The jars of Apache RocketMQ and our Java programs beside them, made once and kept under ``build/``.
 
-Maven brings the jars that ``pom.xml`` names, ``javac`` compiles ``java/*.java`` against them. Both results
-live under a name that is the hash of what they were made from, so a changed pom or program is made anew
-and everything else is found ready. A file lock lets parallel test workers make each of them once.
+Maven brings the jars that ``pom.xml`` names, ``javac`` compiles ``java/*.java`` against them. The programs of
+``java_client`` are clients only, and are compiled against the jars of each line of clients. All results live
+under a name that is the hash of what they were made from, so a changed pom or program is made anew and
+everything else is found ready. A file lock lets parallel test workers make each of them once.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +24,16 @@ _HERE = Path(__file__).parent
 _PROJECT_ROOT = _HERE.parents[2]
 _BUILD = _PROJECT_ROOT / "build" / "rocketmq"
 _POM = _HERE / "pom.xml"
+_CLIENT_POMS = {"5.3.3": _POM, "4.9.8": _HERE / "pom-client-4.9.xml"}
 _LOGGING = _HERE / "rmq.logback.xml"
 _RUN_TIMEOUT_S = 120.0
+
+CLIENT_LINES = tuple(_CLIENT_POMS)
+"""The clients that there are, one release of each line."""
+# A partner shares two cores with the tests: a plain collector and a quick start suit it.
+QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+FULL_SPEED = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
+"""For benchmarks: a heap that is not the limit, and the compiler of long runs."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +44,20 @@ class Installation:
     jars: Path
     classes: Path
 
-    def command(self, main_class: str, *arguments: str, home: Path, heap: str) -> list[str]:
+    def command(
+        self,
+        main_class: str,
+        *arguments: str,
+        home: Path,
+        heap: str,
+        flags: Sequence[str] = QUICK_START,
+    ) -> list[str]:
         """Return the command line that runs one of its programs, or ours, with files kept under ``home``."""
         return [
             str(self.java),
             f"-Xms{heap}",
             f"-Xmx{heap}",
-            # A partner shares two cores with the tests: a plain collector and a quick start suit it.
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
+            *flags,
             "-Djava.net.preferIPv4Stack=true",
             "-Dfile.encoding=UTF-8",
             f"-Duser.home={home}",
@@ -78,10 +92,24 @@ def environment(home: Path) -> dict[str, str]:
 
 def install() -> Installation:
     """Return the installation, made first where it is not there yet."""
+    return _install(_POM, _HERE / "java")
+
+
+def install_client(line: str) -> Installation:
+    """Return the same for the clients of one of ``CLIENT_LINES``; the jars need not hold a server."""
+    return _install(_CLIENT_POMS[line], _HERE / "java_client")
+
+
+def is_fetched() -> bool:
+    """Whether the jars of the server are there, so that nothing has to be downloaded."""
+    return (_BUILD / _hash([_POM])).exists()
+
+
+def _install(pom: Path, programs: Path) -> Installation:
     java = partners.java_tool("java")
     with _locked():
-        jars = _ready(_BUILD / _hash([_POM]), _fetch_jars)
-        sources = sorted((_HERE / "java").glob("*.java"))
+        jars = _ready(_BUILD / _hash([pom]), lambda directory: _fetch_jars(pom, directory))
+        sources = sorted(programs.glob("*.java"))
         classes = _ready(
             jars.with_name(f"{jars.name}-classes-{_hash(sources)}"),
             lambda directory: _compile(sources, jars, directory),
@@ -89,9 +117,9 @@ def install() -> Installation:
     return Installation(java, jars, classes)
 
 
-def _fetch_jars(directory: Path) -> None:
+def _fetch_jars(pom: Path, directory: Path) -> None:
     print(f"fetching the jars of Apache RocketMQ into {directory.parent}", file=sys.stderr)
-    command = [str(partners.maven()), "-B", "-q", "-f", str(_POM), "dependency:copy-dependencies"]
+    command = [str(partners.maven()), "-B", "-q", "-f", str(pom), "dependency:copy-dependencies"]
     command += ["-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
     fetched = subprocess.run(command, capture_output=True, text=True, check=False)
     if fetched.returncode != 0:

@@ -165,3 +165,13 @@ def test_an_answer_to_a_send_from_the_template_is_the_one_written_the_long_way(
     assert encode_send_answer(
         request, code=code, msg_id=msg_id, queue_id=3, queue_offset=offset, unique_key=unique_key
     ) == encode_command(request.reply(code, answer))
+
+
+def test_a_decoder_tells_whether_it_waits_for_the_rest_of_a_frame() -> None:
+    frame = encode_command(Command.request(RequestCode.HEART_BEAT))
+    decoder = FrameDecoder()
+    assert not decoder.is_mid_frame
+    assert list(decoder.feed(frame[:5])) == []
+    assert decoder.is_mid_frame
+    assert len(list(decoder.feed(frame[5:]))) == 1
+    assert not decoder.is_mid_frame

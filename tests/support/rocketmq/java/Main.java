@@ -51,6 +51,12 @@ public final class Main {
             case "search-time":
                 LookingUp.byTime(options, this::answer);
                 break;
+            case "read-properties":
+                Configuring.readProperties(options, this::answer);
+                break;
+            case "settings":
+                Configuring.settings(options, this::answer);
+                break;
             case "capture":
                 Golden.run(options, this::answer);
                 break;

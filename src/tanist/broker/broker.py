@@ -1,0 +1,211 @@
+"""One broker at work: its store, its tables, its ports, and the tasks that keep them going.
+
+open the store -> listen -> register -> serve -> unregister -> stop listening -> close the store
+
+What fails in a task of its own, such as a save on a full disk, is told in the log and tried again:
+consumers go on reading while nothing can be written.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tanist.broker.clients import ClientTable
+from tanist.broker.groups import GroupTable
+from tanist.broker.handlers import all_routes, clients, fast_routes
+from tanist.broker.handlers.pull import PullHandler
+from tanist.broker.locks import QueueLocks
+from tanist.broker.offsets import OffsetTable
+from tanist.broker.registration import Registration
+from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
+from tanist.broker.state import BrokerState
+from tanist.broker.topics import TopicTable
+from tanist.broker.writer import LogWriter
+from tanist.clock import Clock, SystemClock
+from tanist.errors import ConfigError, MQError
+from tanist.model.host import pack_host
+from tanist.protocol.bodies.sync import ConsumerOffsetTable, SubscriptionGroupTable, TopicConfigTable
+from tanist.remoting import Connection, RemotingClient, RemotingServer, ServerLimits, TlsSettings
+from tanist.store import MessageStore, StoreSettings
+from tanist.store.config_table import ConfigTable
+from tanist.store.disk import Disk
+from tanist.store.flush import Flusher
+from tanist.store.upkeep import Upkeep
+
+_log = logging.getLogger(__name__)
+
+_CLOSE_GRACE_S = 1.0
+_FLUSH_GRACE_S = 1.0
+_CLIENT_SCAN_S = 10.0
+_AFTER_FAILURE_S = 1.0
+
+
+class Broker:
+    """One broker. It serves while the block of ``serving`` lasts, once."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        store_settings: StoreSettings,
+        *,
+        limits: ServerLimits | None = None,
+        tls: TlsSettings | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._settings = settings
+        self._store_settings = store_settings
+        self._limits = limits or ServerLimits()
+        self._tls = tls
+        self._clock = clock or SystemClock()
+
+    @property
+    def address(self) -> str:
+        """What clients are told to connect to."""
+        return self._settings.address
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncGenerator[None]:
+        """Serve from the beginning of the block to its end. Raises ConfigError if that can not begin."""
+        root = Path(self._settings.store_path_root_dir)
+        host = pack_host(self._settings.broker_ip1, self._settings.listen_port)
+        with MessageStore.open(root, self._store_settings, store_host=host, clock=self._clock) as store:
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    flusher = Flusher(store.log, self._store_settings, self._clock)
+                    state = self._make_state(root, store, LogWriter(store, flusher, tasks), host)
+                    async with (
+                        self._chores(state, flusher, tasks),
+                        self._listening(state),
+                        self._registered(state, tasks),
+                    ):
+                        yield
+            except BaseExceptionGroup as group:
+                # A single error speaks for itself, on one line; the group around it would be a traceback.
+                first, *others = group.exceptions
+                if others:
+                    raise
+                raise first from first.__cause__
+
+    def _make_state(self, root: Path, store: MessageStore, writer: LogWriter, host: bytes) -> BrokerState:
+        disk = Disk()
+        return BrokerState(
+            settings=self._settings,
+            store=store,
+            topics=TopicTable.open(ConfigTable(disk, root, TopicConfigTable), self._settings, self._clock),
+            groups=GroupTable.open(
+                ConfigTable(disk, root, SubscriptionGroupTable), self._settings, self._clock
+            ),
+            offsets=OffsetTable.open(ConfigTable(disk, root, ConsumerOffsetTable), self._clock),
+            clients=ClientTable(),
+            locks=QueueLocks(),
+            writer=writer,
+            clock=self._clock,
+            store_host=host,
+            pid=os.getpid(),
+        )
+
+    @asynccontextmanager
+    async def _chores(
+        self, state: BrokerState, flusher: Flusher, tasks: asyncio.TaskGroup
+    ) -> AsyncGenerator[None]:
+        """Do what has to be done now and then; at the end the offsets are saved once more."""
+        upkeep = Upkeep(state.store, self._clock)
+        chores = [
+            tasks.create_task(_lasting("flush", flusher.run)),
+            tasks.create_task(_lasting("upkeep", upkeep.run)),
+            tasks.create_task(_lasting("offsets", lambda: self._keep_offsets(state))),
+            tasks.create_task(_lasting("clients", lambda: self._scan_clients(state))),
+        ]
+        try:
+            yield
+        finally:
+            for chore in chores:
+                chore.cancel()
+            try:
+                # Until they have ended, another thread may be saving the same offsets.
+                await asyncio.wait(chores)
+            finally:
+                state.offsets.save()
+
+    @asynccontextmanager
+    async def _listening(self, state: BrokerState) -> AsyncGenerator[None]:
+        pulls = PullHandler(state)
+        state.store.dispatcher.on_indexed = pulls.on_indexed
+
+        def on_close(connection: Connection) -> None:
+            pulls.on_lost(connection)
+            clients.on_lost(state, connection)
+
+        routes = all_routes(state, pulls)
+        main = RemotingServer(routes, limits=self._limits, tls=self._tls, on_close=on_close)
+        fast = RemotingServer(fast_routes(routes), limits=self._limits, tls=self._tls, on_close=on_close)
+        try:
+            await self._listen(main, self._settings.listen_port)
+            await self._listen(fast, self._settings.listen_port - FAST_PORT_DISTANCE)
+            yield
+        finally:
+            # Whoever waits for an answer gets it while there is a connection to send it on.
+            await state.writer.close(_FLUSH_GRACE_S)
+            pulls.close()
+            await asyncio.gather(main.close(_CLOSE_GRACE_S), fast.close(_CLOSE_GRACE_S))
+
+    async def _listen(self, server: RemotingServer, port: int) -> None:
+        try:
+            await server.start(self._settings.bind_address, port)
+        except OSError as error:
+            remedy = (
+                f"free ports, this one and the one {FAST_PORT_DISTANCE} below ({error.strerror or error})"
+            )
+            raise ConfigError("listenPort", self._settings.listen_port, remedy) from error
+
+    @asynccontextmanager
+    async def _registered(self, state: BrokerState, tasks: asyncio.TaskGroup) -> AsyncGenerator[None]:
+        client = RemotingClient()
+        registration = Registration(state, client)
+        state.topics.on_change(registration.topics_changed)
+        try:
+            await registration.register()
+            task = tasks.create_task(_lasting("registration", registration.run))
+            try:
+                yield
+            finally:
+                task.cancel()
+                await asyncio.wait([task])
+                await registration.unregister()
+        finally:
+            await client.close()
+
+    async def _keep_offsets(self, state: BrokerState) -> None:
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(1, thread_name_prefix="offsets") as executor:
+            while True:
+                await asyncio.sleep(self._settings.flush_consumer_offset_interval / 1000)
+                if finish := state.offsets.start_save():
+                    await loop.run_in_executor(executor, finish)
+
+    async def _scan_clients(self, state: BrokerState) -> None:
+        while True:
+            await asyncio.sleep(_CLIENT_SCAN_S)
+            clients.on_tick(state)
+
+
+async def _lasting(name: str, run: Callable[[], Awaitable[None]]) -> None:
+    """Run what runs until it is cancelled, and run it again when the disk or the like made it fail."""
+    task = asyncio.current_task()
+    assert task is not None
+    told = ""
+    while True:
+        try:
+            await run()
+        except (MQError, OSError) as error:
+            if task.cancelling():
+                raise
+            # A disk that failed once fails every second: told once, it is known.
+            if str(error) != told:
+                told = str(error)
+                _log.error("task failed and is tried again task=%s reason=%s", name, told)
+        await asyncio.sleep(_AFTER_FAILURE_S)

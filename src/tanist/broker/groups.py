@@ -1,0 +1,115 @@
+"""All consumer groups of one broker. Changes are made as those of topics are: saved, then shown whole."""
+
+import logging
+
+import msgspec
+
+from tanist.broker.names import check_group_name
+from tanist.broker.settings import BrokerSettings
+from tanist.clock import Clock
+from tanist.errors import ResponseError
+from tanist.model.data_version import DataVersion
+from tanist.model.groups import TOOLS_CONSUMER_GROUP, SubscriptionGroupConfig
+from tanist.protocol.bodies.sync import SubscriptionGroupTable
+from tanist.store.config_table import ConfigTable
+
+_log = logging.getLogger(__name__)
+
+SYSTEM_GROUPS = (
+    TOOLS_CONSUMER_GROUP,
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+    "CID_RMQ_SYS_TRANS",
+)
+"""The groups a broker makes at its first start, as RocketMQ's SubscriptionGroupManager does."""
+
+
+class GroupTable:
+    """The groups by name. Make one with ``GroupTable.open``."""
+
+    def __init__(
+        self,
+        file: ConfigTable[SubscriptionGroupTable],
+        table: SubscriptionGroupTable,
+        settings: BrokerSettings,
+        clock: Clock,
+    ) -> None:
+        self._file = file
+        self._clock = clock
+        self._is_auto_create_enabled = settings.auto_create_subscription_group
+        self.table = table
+        """All groups with their version. Never changed, only replaced."""
+
+    @classmethod
+    def open(
+        cls, file: ConfigTable[SubscriptionGroupTable], settings: BrokerSettings, clock: Clock
+    ) -> "GroupTable":
+        """Load the groups and add the system groups that are missing. What was saved is left as it is."""
+        groups = cls(file, file.load(), settings, clock)
+        missing = {
+            name: SubscriptionGroupConfig(group_name=name)
+            for name in SYSTEM_GROUPS
+            if name not in groups.table.groups
+        }
+        if missing:
+            groups._replace(groups.table.groups | missing, groups.table.forbidden_table)
+        return groups
+
+    @property
+    def data_version(self) -> DataVersion:
+        return self.table.data_version
+
+    def find(self, group: str) -> SubscriptionGroupConfig | None:
+        return self.table.groups.get(group)
+
+    def ensure(self, group: str) -> SubscriptionGroupConfig | None:
+        """The group, made if groups may come by themselves; None if it is not there and can not come."""
+        if (found := self.find(group)) is not None or not self._is_auto_create_enabled:
+            return found
+        try:
+            check_group_name(group)
+        except ResponseError:
+            return None
+        config = SubscriptionGroupConfig(group_name=group)
+        self.put(config)
+        return config
+
+    def put(self, config: SubscriptionGroupConfig) -> None:
+        """Create a group, or give one new settings. The same settings again are no change."""
+        if self.find(config.group_name) == config:
+            return
+        self._replace({**self.table.groups, config.group_name: config}, self.table.forbidden_table)
+        _log.info(
+            "group changed group=%s is_consume_enabled=%s retry_max_times=%d",
+            config.group_name,
+            config.is_consume_enabled,
+            config.retry_max_times,
+        )
+
+    def delete(self, group: str) -> bool:
+        """Forget a group and what it was forbidden; False if there was none."""
+        if group not in self.table.groups:
+            return False
+        self._replace(
+            {name: config for name, config in self.table.groups.items() if name != group},
+            {name: topics for name, topics in self.table.forbidden_table.items() if name != group},
+        )
+        _log.info("group deleted group=%s", group)
+        return True
+
+    def _replace(
+        self, groups: dict[str, SubscriptionGroupConfig], forbidden: dict[str, dict[str, int]]
+    ) -> None:
+        version = self.data_version
+        table = msgspec.structs.replace(
+            self.table,
+            groups=groups,
+            forbidden_table=forbidden,
+            data_version=version.bumped(now_ms=self._clock.now_ms(), state_version=version.state_version),
+        )
+        self._file.save(table)
+        self.table = table

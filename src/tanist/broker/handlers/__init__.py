@@ -1,0 +1,23 @@
+"""What a broker answers: one module a family of requests, each with its ``routes``."""
+
+from tanist.broker.handlers import clients, groups, offsets, send, topics
+from tanist.broker.handlers.pull import PullHandler
+from tanist.broker.state import BrokerState
+from tanist.protocol.codes import RequestCode
+from tanist.remoting import Handler
+
+_FAMILIES = (send, clients, topics, groups, offsets)
+_NOT_ON_FAST_PORT = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+
+
+def all_routes(state: BrokerState, pulls: PullHandler) -> dict[int, Handler]:
+    """Every request that the broker's port serves."""
+    routes = pulls.routes()
+    for family in _FAMILIES:
+        routes |= family.routes(state)
+    return routes
+
+
+def fast_routes(routes: dict[int, Handler]) -> dict[int, Handler]:
+    """What the second port serves: everything that does not wait."""
+    return {code: handler for code, handler in routes.items() if code not in _NOT_ON_FAST_PORT}

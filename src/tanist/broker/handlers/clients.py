@@ -1,0 +1,176 @@
+"""Clients: their heartbeats and goodbyes, who is in a group, queue locks, and what operators ask of them.
+
+The tables decide; here their actions are carried out on the connections.
+"""
+
+import logging
+from collections.abc import Iterable
+
+from tanist.broker.clients import Action, AskForSubscriptions, CloseConnection, EnsureGroup, NotifyMembers
+from tanist.broker.consumer_group import Client
+from tanist.broker.state import BrokerState
+from tanist.broker.tag_filter import check_filter_type
+from tanist.errors import ResponseError
+from tanist.model.topics import TopicSysFlag
+from tanist.protocol.bodies import decode_java_json, encode_body
+from tanist.protocol.bodies.client import (
+    ClientConfigCheck,
+    ConsumerList,
+    HeartbeatData,
+    LockedQueues,
+    QueueLocks,
+)
+from tanist.protocol.codes import RequestCode, ResponseCode
+from tanist.protocol.command import Command
+from tanist.protocol.frame import encode_command
+from tanist.protocol.headers.client import HeartbeatResponse, UnregisterClientRequest
+from tanist.protocol.headers.common import ConsumerGroupRequest
+from tanist.protocol.headers.groups import ProducerGroupRequest
+from tanist.remoting import Connection, Handler
+
+_log = logging.getLogger(__name__)
+
+MAX_HEARTBEAT_BYTES = 1 << 20
+"""Some 4,000 subscriptions. What a client says of itself stays in memory for as long as it is there."""
+
+
+def routes(state: BrokerState) -> dict[int, Handler]:
+    handler = ClientHandler(state)
+    return {
+        RequestCode.HEART_BEAT: handler.heartbeat,
+        RequestCode.UNREGISTER_CLIENT: handler.unregister,
+        RequestCode.CHECK_CLIENT_CONFIG: handler.check_config,
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP: handler.list_members,
+        RequestCode.LOCK_BATCH_MQ: handler.lock_queues,
+        RequestCode.UNLOCK_BATCH_MQ: handler.unlock_queues,
+        RequestCode.QUERY_ASSIGNMENT: handler.refuse_assignment,
+        RequestCode.GET_CONSUMER_CONNECTION_LIST: handler.list_consumers,
+        RequestCode.GET_PRODUCER_CONNECTION_LIST: handler.list_producers,
+        RequestCode.GET_ALL_PRODUCER_INFO: handler.list_all_producers,
+    }
+
+
+def on_lost(state: BrokerState, connection: Connection) -> None:
+    """A connection was closed, by whichever side."""
+    _carry_out(state, state.clients.on_lost(connection))
+
+
+def on_tick(state: BrokerState) -> None:
+    """Forget silent clients and locks that nobody renewed. To be called every few seconds."""
+    now_ms = state.clock.now_ms()
+    state.locks.on_tick(now_ms)
+    _carry_out(state, state.clients.on_tick(now_ms))
+
+
+class ClientHandler:
+    """Answers what clients say of themselves, and what is asked about them."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def heartbeat(self, command: Command, connection: Connection) -> Command:
+        if len(command.body) > MAX_HEARTBEAT_BYTES:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"a heartbeat of {len(command.body)} bytes: at most {MAX_HEARTBEAT_BYTES} are taken",
+            )
+        heartbeat = decode_java_json(command.body, HeartbeatData)
+        client = Client(connection, heartbeat.client_id, command.language.name, command.version)
+        actions = self._state.clients.on_heartbeat(client, heartbeat, now_ms=self._state.clock.now_ms())
+        _carry_out(self._state, actions)
+        if not heartbeat.heartbeat_fingerprint:
+            return command.reply()
+        # Offers the short form, and takes the offer back for once if we lack what it stood for.
+        is_lacking = any(isinstance(action, AskForSubscriptions) for action in actions)
+        header = HeartbeatResponse(is_heartbeat_v2_supported=True, is_subscription_changed=is_lacking)
+        return command.reply(header=header)
+
+    def unregister(self, command: Command, connection: Connection) -> Command:
+        request = command.header(UnregisterClientRequest)
+        actions = self._state.clients.on_unregister(
+            connection, consumer_group=request.consumer_group, producer_group=request.producer_group
+        )
+        _carry_out(self._state, actions)
+        return command.reply()
+
+    def check_config(self, command: Command, _connection: Connection) -> Command:
+        check_filter_type(decode_java_json(command.body, ClientConfigCheck).subscription_data)
+        return command.reply()
+
+    def list_members(self, command: Command, _connection: Connection) -> Command:
+        group = command.header(ConsumerGroupRequest).consumer_group
+        client_ids = self._state.clients.member_ids(group)
+        if not client_ids:
+            # An error and not an empty list: members keep their queues on an error.
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"group {group} has no consumer online")
+        return command.reply(body=encode_body(ConsumerList(client_ids=client_ids)))
+
+    def lock_queues(self, command: Command, _connection: Connection) -> Command:
+        wanted = decode_java_json(command.body, QueueLocks)
+        held = self._state.locks.lock(
+            wanted.consumer_group,
+            wanted.queues,
+            client_id=wanted.client_id,
+            now_ms=self._state.clock.now_ms(),
+        )
+        return command.reply(body=encode_body(LockedQueues(queues=held)))
+
+    def unlock_queues(self, command: Command, _connection: Connection) -> Command:
+        given_up = decode_java_json(command.body, QueueLocks)
+        self._state.locks.unlock(given_up.consumer_group, given_up.queues, client_id=given_up.client_id)
+        return command.reply()
+
+    def refuse_assignment(self, command: Command, _connection: Connection) -> Command:
+        return command.reply(
+            ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+            remark="this broker assigns no queues: leave clientRebalance at true",
+        )
+
+    def list_consumers(self, command: Command, _connection: Connection) -> Command:
+        group = command.header(ConsumerGroupRequest).consumer_group
+        found = self._state.clients.consumer_connections(group)
+        if found is None:
+            raise ResponseError(ResponseCode.CONSUMER_NOT_ONLINE, f"group {group} has no consumer online")
+        return command.reply(body=encode_body(found))
+
+    def list_producers(self, command: Command, _connection: Connection) -> Command:
+        group = command.header(ProducerGroupRequest).producer_group
+        found = self._state.clients.producer_connections(group)
+        if found is None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"group {group} has no producer online")
+        return command.reply(body=encode_body(found))
+
+    def list_all_producers(self, command: Command, _connection: Connection) -> Command:
+        return command.reply(body=encode_body(self._state.clients.producer_table()))
+
+
+def _carry_out(state: BrokerState, actions: Iterable[Action]) -> None:
+    for action in actions:
+        match action:
+            case EnsureGroup():
+                _ensure_group(state, action)
+            case NotifyMembers():
+                _notify(state, action)
+            case CloseConnection(connection, reason):
+                connection.close(reason)
+            case AskForSubscriptions():
+                pass  # The answer to the heartbeat does it.
+
+
+def _ensure_group(state: BrokerState, wanted: EnsureGroup) -> None:
+    """Clients and operators find a group through the route of its retry topic."""
+    config = state.groups.ensure(wanted.group)
+    if config is not None:
+        sys_flag = int(TopicSysFlag.UNIT_SUB) if wanted.is_unit_mode else 0
+        state.topics.ensure_retry_topic(wanted.group, queue_count=config.retry_queue_count, sys_flag=sys_flag)
+
+
+def _notify(state: BrokerState, change: NotifyMembers) -> None:
+    _log.info("group membership changed group=%s connections=%d", change.group, len(change.connections))
+    config = state.groups.find(change.group)
+    if config is not None and not config.is_change_notified:
+        return
+    header = ConsumerGroupRequest(consumer_group=change.group)
+    frame = encode_command(Command.request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header, is_one_way=True))
+    for connection in change.connections:
+        connection.send(frame)

@@ -1,0 +1,120 @@
+"""Offsets: where groups stand (14, 15, 43), where queues begin and end (30, 31), and when (29, 32)."""
+
+import psutil
+
+from tanist.broker.queue_look import is_first_message_hot, queue_bounds, store_time_ms
+from tanist.broker.state import BrokerState
+from tanist.errors import ResponseError
+from tanist.model.offsets import QueueOffset
+from tanist.protocol.bodies import encode_body
+from tanist.protocol.codes import RequestCode, ResponseCode
+from tanist.protocol.command import Command
+from tanist.protocol.headers.common import QueueOffsetResponse, TopicQueueRequest
+from tanist.protocol.headers.offsets import (
+    ConsumerOffsetResponse,
+    EarliestStoreTimeResponse,
+    GetMaxOffsetRequest,
+    QueryConsumerOffsetRequest,
+    SearchOffsetRequest,
+    UpdateConsumerOffsetRequest,
+)
+from tanist.remoting import Connection, Handler
+from tanist.store import Boundary
+from tanist.store.store import MAX_QUEUE_ID
+
+_HOT_SHARE = 0.4
+"""How much of the machine's memory the page cache is taken to hold of the log's end."""
+_NO_TIME = -1
+
+
+def routes(state: BrokerState, *, hot_bytes: int | None = None) -> dict[int, Handler]:
+    """``hot_bytes`` is how much of the log's end counts as young; a share of the memory if not given."""
+    if hot_bytes is None:
+        hot_bytes = int(psutil.virtual_memory().total * _HOT_SHARE)
+    handler = OffsetHandler(state, hot_bytes=hot_bytes)
+    return {
+        RequestCode.QUERY_CONSUMER_OFFSET: handler.query,
+        RequestCode.UPDATE_CONSUMER_OFFSET: handler.update,
+        RequestCode.GET_ALL_CONSUMER_OFFSET: handler.get_all,
+        RequestCode.GET_MAX_OFFSET: handler.get_max,
+        RequestCode.GET_MIN_OFFSET: handler.get_min,
+        RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: handler.search,
+        RequestCode.GET_EARLIEST_MSG_STORETIME: handler.get_earliest_time,
+    }
+
+
+class OffsetHandler:
+    """Answers what concerns offsets. Questions about a queue never fail: an unknown one is empty."""
+
+    def __init__(self, state: BrokerState, *, hot_bytes: int) -> None:
+        self._state = state
+        self._hot_bytes = hot_bytes
+
+    def query(self, command: Command, _connection: Connection) -> Command:
+        """A group without an offset begins at 0 in a queue whose first message is still young.
+
+        Else a new group would begin at the end of a new topic and miss what was sent before its first
+        pull. In an old queue the consumer decides, so it is told that there is no offset.
+        """
+        request = command.header(QueryConsumerOffsetRequest)
+        group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
+        offset = self._state.offsets.find(group, topic, queue_id)
+        if offset is None and request.set_zero_if_not_found is not False:
+            is_hot = is_first_message_hot(self._state.store, topic, queue_id, self._hot_bytes)
+            offset = QueueOffset(0) if is_hot else None
+        if offset is None:
+            raise ResponseError(
+                ResponseCode.QUERY_NOT_FOUND,
+                f"group {group} has no offset in queue {queue_id} of topic {topic} yet",
+            )
+        return command.reply(header=ConsumerOffsetResponse(consumer_offset=offset))
+
+    def update(self, command: Command, _connection: Connection) -> Command:
+        request = command.header(UpdateConsumerOffsetRequest)
+        group, topic = request.consumer_group, request.topic
+        if self._state.groups.find(group) is None:
+            raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {group} does not exist")
+        if self._state.topics.find(topic) is None:
+            raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, f"topic {topic} does not exist")
+        # Not the topic's own count: after it was lowered, members still commit what they had.
+        if not 0 <= request.queue_id < MAX_QUEUE_ID or request.consumer_offset < 0:
+            raise ResponseError(
+                ResponseCode.INVALID_PARAMETER,
+                f"offset {request.consumer_offset} in queue {request.queue_id} can not be",
+            )
+        self._state.offsets.commit(group, topic, request.queue_id, request.consumer_offset)
+        return command.reply()
+
+    def get_all(self, command: Command, _connection: Connection) -> Command:
+        return command.reply(body=encode_body(self._state.offsets.table()))
+
+    def get_max(self, command: Command, _connection: Connection) -> Command:
+        """What is indexed is committed: both kinds of maximum are the same."""
+        request = command.header(GetMaxOffsetRequest)
+        _, high = queue_bounds(self._state.store, request.topic, request.queue_id)
+        return command.reply(header=QueueOffsetResponse(queue_offset=high))
+
+    def get_min(self, command: Command, _connection: Connection) -> Command:
+        request = command.header(TopicQueueRequest)
+        low, _ = queue_bounds(self._state.store, request.topic, request.queue_id)
+        return command.reply(header=QueueOffsetResponse(queue_offset=low))
+
+    def search(self, command: Command, _connection: Connection) -> Command:
+        """Any boundary but UPPER is LOWER, so clients older than boundaries get that too."""
+        request = command.header(SearchOffsetRequest)
+        is_upper = (request.boundary_type or "").upper() == Boundary.UPPER.value
+        found = self._state.store.offset_at_time(
+            request.topic,
+            request.queue_id,
+            request.timestamp_ms,
+            Boundary.UPPER if is_upper else Boundary.LOWER,
+        )
+        return command.reply(header=QueueOffsetResponse(queue_offset=found))
+
+    def get_earliest_time(self, command: Command, _connection: Connection) -> Command:
+        request = command.header(TopicQueueRequest)
+        low, _ = queue_bounds(self._state.store, request.topic, request.queue_id)
+        found_ms = store_time_ms(self._state.store, request.topic, request.queue_id, low)
+        return command.reply(
+            header=EarliestStoreTimeResponse(timestamp_ms=_NO_TIME if found_ms is None else found_ms)
+        )

@@ -1,0 +1,262 @@
+"""Pulls: PULL_MESSAGE and LITE_PULL_MESSAGE, and those that wait for a message to come.
+
+checked  ->  read  ->  answered
+               |
+               +-- nothing there, and it may wait  ->  parked  ->  checked and read again: a message came
+                                                               ->  the same, and answered: its time is over
+                                                               ->  answered: the broker stops
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+
+from tanist.broker.longpoll import ParkedPull, ParkedPulls
+from tanist.broker.reading import Outcome, QueueRead, read_queue
+from tanist.broker.state import BrokerState
+from tanist.broker.tag_filter import TagFilter
+from tanist.errors import ResponseError
+from tanist.model.offsets import QueueOffset
+from tanist.model.subscription import TAG, SubscriptionData, subscribe
+from tanist.protocol.codes import RequestCode, ResponseCode
+from tanist.protocol.command import Command
+from tanist.protocol.frame import MAX_FRAME_BYTES, encode_head
+from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
+from tanist.remoting import Connection, Handler
+from tanist.remoting.replies import frame_failure, is_expected
+
+_log = logging.getLogger(__name__)
+
+_COMMIT = int(PullSysFlag.COMMIT_OFFSET)
+_SUSPEND = int(PullSysFlag.SUSPEND)
+_SUBSCRIPTION = int(PullSysFlag.SUBSCRIPTION)
+
+_MAX_SUSPEND_MS = 600_000
+"""No client waits as long for an answer; one that asks for more is told earlier that nothing came."""
+_MAX_BODY_BYTES = MAX_FRAME_BYTES - (64 << 10)
+"""What ``maxTransferBytesOnMessageInMemory`` may ask for beyond this would fit no frame."""
+
+_CODES = {
+    Outcome.FOUND: ResponseCode.SUCCESS,
+    Outcome.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    Outcome.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    Outcome.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    Outcome.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pull:
+    """One pull on its way, with everything that was checked about it."""
+
+    command: Command
+    request: PullMessageRequest
+    connection: Connection
+    subscription: SubscriptionData
+    is_wanted: TagFilter
+
+
+class PullHandler:
+    """Answers pulls, and keeps those that wait."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._parked: ParkedPulls[_Pull] = ParkedPulls()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+
+    def routes(self) -> dict[int, Handler]:
+        return {RequestCode.PULL_MESSAGE: self.pull, RequestCode.LITE_PULL_MESSAGE: self.pull}
+
+    def pull(self, command: Command, connection: Connection) -> bytes | None:
+        request = command.header(PullMessageRequest)
+        subscription = self._check(request)
+        pull = _Pull(command, request, connection, subscription, TagFilter(subscription))
+        if request.sys_flag & _COMMIT and request.consumer_offset >= 0:
+            self._state.offsets.commit(
+                request.consumer_group, request.topic, request.queue_id, request.consumer_offset
+            )
+        if command.is_one_way:
+            return None  # It would get no answer, now or later.
+        found = self._read(pull, request.queue_offset)
+        may_wait = request.sys_flag & _SUSPEND and request.suspend_timeout_ms > 0
+        if may_wait and _code(found, request.queue_offset) is ResponseCode.PULL_NOT_FOUND:
+            if not self._parked.has_room(connection):
+                raise ResponseError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many pulls wait for messages")
+            # What is kept must not keep the bytes of the whole read in which the pull came.
+            kept = replace(pull, command=command.without_content())
+            self._park(kept, found.next_offset, self._now_ms() + self._patience_ms(request))
+            return None
+        return self._answer(pull, found)
+
+    def on_indexed(self, topic: str, queue_id: int, max_offset: int) -> None:
+        """A queue has grown: whoever waits there for what came is answered. Never raises."""
+        for parked in self._parked.arrive(topic, queue_id, max_offset):
+            self._resume(parked, may_wait=True)
+
+    def on_lost(self, connection: Connection) -> None:
+        """A connection was closed: its pulls wait no longer."""
+        self._parked.drop_peer(connection)
+
+    def close(self) -> None:
+        """Answer all that wait, because the broker stops."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for parked in self._parked.drain():
+            self._resume(parked, may_wait=False)
+
+    def _resume(self, parked: ParkedPull[_Pull], *, may_wait: bool) -> None:
+        """Go on with a pull that was parked: answer it, or park it again if what came is not for it.
+
+        Nothing may escape: the pulls behind this one, and dispatch itself, are none of its business.
+        """
+        pull = parked.owner
+        if not pull.connection.is_open:
+            return
+        try:
+            self._resume_checked(parked, may_wait=may_wait)
+        except Exception as error:
+            if not is_expected(error):
+                _log.exception("parked pull failed peer=%s topic=%s", pull.connection.peer, parked.topic)
+            if (frame := frame_failure(pull.command, error)) is not None:
+                pull.connection.send(frame)
+
+    def _resume_checked(self, parked: ParkedPull[_Pull], *, may_wait: bool) -> None:
+        pull, queue_offset = parked.owner, parked.queue_offset
+        subscription = self._check(pull.request)
+        if subscription != pull.subscription:
+            # What the old subscription passed over, the new one may want.
+            pull = replace(pull, subscription=subscription, is_wanted=TagFilter(subscription))
+            queue_offset = pull.request.queue_offset
+        found = self._read(pull, queue_offset)
+        has_seen_all = (
+            found.outcome in (Outcome.NO_MATCHED_MESSAGE, Outcome.OFFSET_OVERFLOW_ONE)
+            and found.next_offset == found.max_offset
+        )
+        if may_wait and has_seen_all:
+            self._park(pull, found.next_offset, parked.deadline_ms)
+        else:
+            pull.connection.send(self._answer(pull, found))
+
+    def _check(self, request: PullMessageRequest) -> SubscriptionData:
+        """Refuse what may not be pulled; what the consumer wants of the topic."""
+        state, topic_name, group_name = self._state, request.topic, request.consumer_group
+        if not state.settings.is_readable:
+            raise ResponseError(
+                ResponseCode.NO_PERMISSION, "the broker takes no pulls: its brokerPermission says so"
+            )
+        group = state.groups.ensure(group_name)
+        if group is None:
+            raise ResponseError(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"group {group_name} does not exist; create it first",
+            )
+        if not group.is_consume_enabled:
+            raise ResponseError(
+                ResponseCode.NO_PERMISSION, f"group {group_name} may not consume: it is disabled"
+            )
+        topic = state.topics.find(topic_name)
+        if topic is None:
+            raise ResponseError(
+                ResponseCode.TOPIC_NOT_EXIST, f"topic {topic_name} does not exist; create it first"
+            )
+        if not topic.is_readable:
+            raise ResponseError(ResponseCode.NO_PERMISSION, f"topic {topic_name} may not be read")
+        if not 0 <= request.queue_id < topic.read_queue_count:
+            raise ResponseError(
+                ResponseCode.INVALID_PARAMETER,
+                f"queue {request.queue_id} of {topic_name}: it has {topic.read_queue_count} queues to read",
+            )
+        if request.sys_flag & _SUBSCRIPTION:
+            return _subscription_of(request)
+        return state.clients.subscription(
+            group_name,
+            topic_name,
+            sub_version=request.sub_version,
+            is_broadcast_allowed=group.is_broadcast_enabled,
+        )
+
+    def _read(self, pull: _Pull, queue_offset: int) -> QueueRead:
+        request, settings = pull.request, self._state.settings
+        return read_queue(
+            self._state.store,
+            request.topic,
+            request.queue_id,
+            queue_offset,
+            max_count=min(
+                max(request.max_message_count, 1), settings.max_transfer_count_on_message_in_memory
+            ),
+            max_bytes=min(settings.max_transfer_bytes_on_message_in_memory, _MAX_BODY_BYTES),
+            is_wanted=pull.is_wanted,
+        )
+
+    def _answer(self, pull: _Pull, found: QueueRead) -> bytes:
+        code = _code(found, pull.request.queue_offset)
+        header = PullMessageResponse(
+            suggested_broker_id=self._state.settings.broker_id,
+            next_begin_offset=QueueOffset(found.next_offset),
+            min_offset=QueueOffset(found.min_offset),
+            max_offset=QueueOffset(found.max_offset),
+        )
+        answer = pull.command.reply(code, header, remark=found.outcome.value)
+        body_bytes = sum(map(len, found.pieces))
+        return b"".join((encode_head(answer, body_bytes), *found.pieces))
+
+    def _park(self, pull: _Pull, queue_offset: int, deadline_ms: int) -> None:
+        request = pull.request
+        self._parked.park(
+            ParkedPull(
+                topic=request.topic,
+                queue_id=request.queue_id,
+                queue_offset=queue_offset,
+                deadline_ms=deadline_ms,
+                peer=pull.connection,
+                owner=pull,
+            )
+        )
+        self._set_timer()
+
+    def _patience_ms(self, request: PullMessageRequest) -> int:
+        settings = self._state.settings
+        most_ms = _MAX_SUSPEND_MS if settings.long_polling_enable else settings.short_polling_time_mills
+        return min(request.suspend_timeout_ms, most_ms)
+
+    def _now_ms(self) -> int:
+        return int(self._state.clock.monotonic_s() * 1000)
+
+    def _set_timer(self) -> None:
+        """Wake up when the next parked pull has waited long enough; one timer serves all."""
+        deadline_ms = self._parked.next_deadline_ms
+        if deadline_ms is None or (self._timer is not None and self._timer_ms <= deadline_ms):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        delay_s = max(0, deadline_ms - self._now_ms()) / 1000
+        self._timer_ms = deadline_ms
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        for parked in self._parked.expire(self._now_ms()):
+            self._resume(parked, may_wait=False)
+        self._set_timer()
+
+
+def _code(found: QueueRead, asked_offset: int) -> ResponseCode:
+    if found.outcome is Outcome.NO_MESSAGE_IN_QUEUE:
+        # A consumer that stands behind an empty queue must go back to its start; one at 0 waits.
+        return ResponseCode.PULL_OFFSET_MOVED if asked_offset != 0 else ResponseCode.PULL_NOT_FOUND
+    return _CODES[found.outcome]
+
+
+def _subscription_of(request: PullMessageRequest) -> SubscriptionData:
+    """The expression that a pull brings along, without any heartbeat."""
+    if (request.expression_type or TAG) != TAG:
+        raise ResponseError(
+            ResponseCode.SYSTEM_ERROR, f"filters of type {request.expression_type} are not supported yet"
+        )
+    try:
+        return subscribe(request.topic, request.subscription, sub_version=request.sub_version)
+    except ValueError as error:
+        raise ResponseError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from error

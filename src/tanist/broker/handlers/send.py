@@ -1,0 +1,155 @@
+"""Sends: SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE.
+
+The answer goes out when it is true: at once, or under SYNC_FLUSH when the message is on disk.
+"""
+
+import itertools
+from functools import partial
+
+import msgspec
+
+from tanist.broker.intake import Intake
+from tanist.broker.state import BrokerState
+from tanist.broker.system_topics import is_open_to_sends
+from tanist.errors import DiskFull, NotWritable, ProtocolError, ResponseError
+from tanist.model.message import Appended, Message
+from tanist.model.property_names import WAIT
+from tanist.model.topics import RETRY_PREFIX, TopicConfig
+from tanist.protocol.batch import decode_batch
+from tanist.protocol.codes import RequestCode, ResponseCode
+from tanist.protocol.command import Command
+from tanist.protocol.frame import MAX_FRAME_BYTES, encode_send_answer
+from tanist.protocol.headers.send import SendMessageRequest, SendMessageRequestV2
+from tanist.protocol.message_id import UniqueIds, encode_offset_id
+from tanist.protocol.properties import find_property
+from tanist.remoting import Connection, Handler
+
+_NO_WAIT = b"false"
+_PROPERTY_END = b"\x02"
+_MAX_BODY_BYTES = MAX_FRAME_BYTES - (64 << 10)
+"""With properties and header around it a message must fit the frame in which a consumer gets it."""
+
+
+def routes(state: BrokerState) -> dict[int, Handler]:
+    handler = SendHandler(state)
+    return {
+        RequestCode.SEND_MESSAGE: handler.send_v1,
+        RequestCode.SEND_MESSAGE_V2: handler.send_v2,
+        RequestCode.SEND_BATCH_MESSAGE: handler.send_v2,
+    }
+
+
+class SendHandler:
+    """Takes messages in."""
+
+    def __init__(self, state: BrokerState) -> None:
+        settings = state.settings
+        self._state = state
+        self._intake = Intake(
+            cluster=settings.broker_cluster_name,
+            max_body_bytes=min(state.store.settings.max_message_size, _MAX_BODY_BYTES),
+        )
+        self._ids = UniqueIds(address=state.store_host[:-4], pid=state.pid, discriminator=0)
+        self._turn = itertools.count()
+
+    def send_v1(self, command: Command, connection: Connection) -> bytes | None:
+        return self._send(command, command.header(SendMessageRequest), connection)
+
+    def send_v2(self, command: Command, connection: Connection) -> bytes | None:
+        return self._send(command, command.header(SendMessageRequestV2), connection)
+
+    def _send(self, command: Command, request: SendMessageRequest, connection: Connection) -> bytes | None:
+        topic = self._topic(request)
+        is_batch = bool(request.is_batch)
+        message, unique_key = self._intake.accept(
+            request,
+            command.body,
+            topic=topic,
+            queue_id=self._queue_id(request, topic),
+            born_host=connection.peer_host,
+            make_id=None if is_batch else self._make_id,
+        )
+        writer = self._state.writer
+        # Nobody waits with a one-way send: it gets no answer, now or later.
+        is_waiting = (
+            writer.is_synchronous
+            and not command.is_one_way
+            and find_property(message.properties, WAIT) != _NO_WAIT
+        )
+        if is_waiting and writer.is_overloaded:
+            raise ResponseError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many sends wait for the disk")
+        appended = self._append(message, is_batch=is_batch)
+        answer = partial(
+            encode_send_answer,
+            # What waits for the disk must not keep the bytes that it came in.
+            command.without_content() if is_waiting else command,
+            msg_id=",".join(encode_offset_id(self._state.store_host, one.log_offset) for one in appended),
+            queue_id=message.queue_id,
+            queue_offset=appended[0].queue_offset,
+            unique_key=unique_key,
+        )
+        if is_waiting:
+            writer.when_flushed(appended[-1].end, lambda code: connection.send(answer(code=code)))
+            return None
+        return answer(code=ResponseCode.SUCCESS)
+
+    def _make_id(self) -> str:
+        return self._ids.next_id(self._state.clock.now_ms())
+
+    def _append(self, message: Message, *, is_batch: bool) -> list[Appended]:
+        writer = self._state.writer
+        try:
+            return writer.append_batch(self._unpacked(message)) if is_batch else [writer.append(message)]
+        except (NotWritable, DiskFull, OSError) as error:
+            raise ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from error
+        except ProtocolError as error:
+            raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from error
+
+    def _topic(self, request: SendMessageRequest) -> TopicConfig:
+        """The topic, which a first send may create from its template."""
+        name = request.topic
+        if not is_open_to_sends(name):
+            raise ResponseError(
+                ResponseCode.NO_PERMISSION, f"topic {name} is the broker's own: send to another"
+            )
+        topic = self._state.topics.find(name)
+        if topic is None:
+            topic = self._state.topics.create_for_send(
+                name, default_topic=request.default_topic, queue_count=request.default_topic_queue_count
+            )
+        if topic is None:
+            raise ResponseError(
+                ResponseCode.TOPIC_NOT_EXIST,
+                f"topic {name} does not exist and a send may not create it; create it first",
+            )
+        if topic.is_ordered and not self._state.settings.is_writable:
+            raise ResponseError(
+                ResponseCode.NO_PERMISSION, "the broker takes no sends: its brokerPermission says so"
+            )
+        return topic
+
+    def _queue_id(self, request: SendMessageRequest, topic: TopicConfig) -> int:
+        """The queue that was asked for, or the next one in turn."""
+        if request.queue_id < 0:
+            return next(self._turn) % max(topic.write_queue_count, 1)
+        if request.queue_id >= max(topic.read_queue_count, topic.write_queue_count):
+            raise ResponseError(
+                ResponseCode.INVALID_PARAMETER,
+                f"queue {request.queue_id} of {topic.topic_name}: it has {topic.write_queue_count} queues",
+            )
+        return request.queue_id
+
+    def _unpacked(self, batch: Message) -> list[Message]:
+        """The messages of a batch, each with its own properties and then the batch's."""
+        if batch.topic.startswith(RETRY_PREFIX):
+            raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a retry topic takes no batches")
+        messages: list[Message] = []
+        for item in decode_batch(batch.body):
+            own = bytes(item.properties)
+            separator = b"" if not own or own.endswith(_PROPERTY_END) else _PROPERTY_END
+            messages.append(
+                msgspec.structs.replace(
+                    batch, body=item.body, flag=item.flag, properties=own + separator + batch.properties
+                )
+            )
+        return messages

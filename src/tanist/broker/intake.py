@@ -1,0 +1,109 @@
+"""What a send must satisfy before the log sees it, and the message that the log then gets. Pure."""
+
+from collections.abc import Callable
+
+from tanist.errors import ResponseError
+from tanist.model.message import TRANSACTION_MASK, Message
+from tanist.model.property_names import (
+    CLUSTER,
+    DELAY,
+    MSG_REGION,
+    TIMER_DELAY_MS,
+    TIMER_DELAY_SEC,
+    TIMER_DELIVER_MS,
+    TRACE_ON,
+    TRAN_MSG,
+    UNIQ_KEY,
+)
+from tanist.model.topics import TopicConfig
+from tanist.protocol.codes import ResponseCode
+from tanist.protocol.headers.send import DEFAULT_REGION, SendMessageRequest
+from tanist.protocol.properties import encode_properties, find_property
+from tanist.protocol.record import MAX_PROPERTIES_BYTES
+
+_END = b"\x02"
+_TIMERS = (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS)
+
+
+class Intake:
+    """Checks sends and completes their messages, as one broker does it."""
+
+    def __init__(self, *, cluster: str, max_body_bytes: int) -> None:
+        self._max_body_bytes = max_body_bytes
+        self._stamp = encode_properties({CLUSTER: cluster, MSG_REGION: DEFAULT_REGION, TRACE_ON: "true"})
+
+    def accept(
+        self,
+        request: SendMessageRequest,
+        body: bytes | memoryview,
+        *,
+        topic: TopicConfig,
+        queue_id: int,
+        born_host: bytes,
+        make_id: Callable[[], str] | None,
+    ) -> tuple[Message, str]:
+        """The message to append, and its unique id, which is made if the producer gave it none.
+
+        None is made for a batch: what is added to a batch is added to each of its messages and would
+        hide their own ids, because the last property of a name counts.
+        """
+        if not body:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, "the message has no body")
+        if len(body) > self._max_body_bytes:
+            raise ResponseError(
+                ResponseCode.MESSAGE_ILLEGAL,
+                f"a body of {len(body)} bytes; at most {self._max_body_bytes} are taken",
+            )
+        properties = (request.properties or "").encode("utf-8", "replace")
+        if request.sys_flag & TRANSACTION_MASK or _is_prepared(properties):
+            raise ResponseError(
+                ResponseCode.NO_PERMISSION, "transactions are not supported by this broker yet"
+            )
+        if _is_delayed(properties):
+            raise ResponseError(
+                ResponseCode.MESSAGE_ILLEGAL, "delayed messages are not supported by this broker yet"
+            )
+        found_id = find_property(properties, UNIQ_KEY)
+        fresh_id = "" if found_id or make_id is None else make_id()
+        stamped = self._stamped(properties, fresh_id)
+        message = Message(
+            topic=topic.topic_name,
+            queue_id=queue_id,
+            body=body,
+            properties=stamped,
+            flag=request.flag,
+            sys_flag=request.sys_flag,
+            born_timestamp_ms=request.born_timestamp_ms,
+            born_host=born_host,
+            reconsume_times=request.reconsume_times or 0,
+        )
+        return message, found_id.decode("utf-8", "replace") if found_id else fresh_id
+
+    def _stamped(self, properties: bytes, fresh_id: str) -> bytes:
+        """The producer's properties, byte for byte, and behind them what the broker adds."""
+        separator = b"" if not properties or properties.endswith(_END) else _END
+        unique = f"{UNIQ_KEY}\x01{fresh_id}\x02".encode() if fresh_id else b""
+        stamped = b"".join((properties, separator, unique, self._stamp))
+        if len(stamped) > MAX_PROPERTIES_BYTES or 0 in stamped:
+            raise ResponseError(
+                ResponseCode.MESSAGE_ILLEGAL,
+                f"{len(properties)} bytes of properties: with the broker's own at most "
+                f"{MAX_PROPERTIES_BYTES} are taken, and no NUL",
+            )
+        return stamped
+
+
+def _is_delayed(properties: bytes) -> bool:
+    """Whether the producer wants the message to come later. Level 0 is what clients send for "at once"."""
+    # Hardly any message is, and to look for a few letters is cheaper than for four properties.
+    if b"DELAY" not in properties and b"TIMER_" not in properties:
+        return False
+    level = find_property(properties, DELAY)
+    is_leveled = level is not None and level.strip(b"0") != b""
+    return is_leveled or any(find_property(properties, name) for name in _TIMERS)
+
+
+def _is_prepared(properties: bytes) -> bool:
+    """Whether the message is the first half of a transaction, in words; Java reads any case as true."""
+    value = find_property(properties, TRAN_MSG) if b"TRAN_MSG" in properties else None
+    return value is not None and value.lower() == b"true"

@@ -1,0 +1,127 @@
+"""Parked pulls: requests that wait for a message to arrive in their queue.
+
+Pure. A pull is parked with the offset from which it has seen nothing that it wants. A message in its
+queue takes it out, to be tried again; so does its deadline, and then it is answered as it is; and so
+does the end of its connection. A pull that is out is never handed out again.
+
+How many may wait is bounded, for one connection and for all: each costs memory, and time at every
+message that it does not want.
+"""
+
+import heapq
+import itertools
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+OwnerT = TypeVar("OwnerT")
+
+MAX_PARKED = 65_536
+MAX_PARKED_PER_PEER = 4_096
+"""A client has one connection, on which every queue of each of its consumers has one pull."""
+_SLACK = 1024
+
+
+@dataclass(slots=True, eq=False)
+class ParkedPull(Generic[OwnerT]):
+    """One waiting pull. ``owner`` is what the shell needs to go on with it."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    """Nothing that the pull wants lies before this."""
+    deadline_ms: int
+    """On a clock that only grows: a pull must not wait longer because the wall clock was set back."""
+    peer: Hashable
+    """Whose it is: the connection on which it came."""
+    owner: OwnerT
+    is_waiting: bool = field(default=False, init=False)
+
+
+class ParkedPulls(Generic[OwnerT]):
+    """All parked pulls of a broker, by queue, by deadline and by peer."""
+
+    def __init__(self, *, max_count: int = MAX_PARKED, max_per_peer: int = MAX_PARKED_PER_PEER) -> None:
+        self._max_count = max_count
+        self._max_per_peer = max_per_peer
+        self._by_queue: dict[tuple[str, int], list[ParkedPull[OwnerT]]] = {}
+        self._by_deadline: list[tuple[int, int, ParkedPull[OwnerT]]] = []
+        self._by_peer: dict[Hashable, set[ParkedPull[OwnerT]]] = {}
+        self._numbers = itertools.count()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When ``expire`` has something to do again."""
+        self._forget_answered()
+        return self._by_deadline[0][0] if self._by_deadline else None
+
+    def has_room(self, peer: Hashable) -> bool:
+        """Whether one more pull of this peer may wait."""
+        return self._count < self._max_count and len(self._by_peer.get(peer, ())) < self._max_per_peer
+
+    def park(self, pull: ParkedPull[OwnerT]) -> None:
+        """Let a pull wait, for which there is room."""
+        assert not pull.is_waiting
+        pull.is_waiting = True
+        self._count += 1
+        self._by_queue.setdefault((pull.topic, pull.queue_id), []).append(pull)
+        self._by_peer.setdefault(pull.peer, set()).add(pull)
+        heapq.heappush(self._by_deadline, (pull.deadline_ms, next(self._numbers), pull))
+        if len(self._by_deadline) > 2 * self._count + _SLACK:
+            # Most were answered long before their time: a busy queue parks thousands a second.
+            self._by_deadline = [entry for entry in self._by_deadline if entry[2].is_waiting]
+            heapq.heapify(self._by_deadline)
+
+    def arrive(self, topic: str, queue_id: int, max_offset: int) -> list[ParkedPull[OwnerT]]:
+        """A queue has grown: take out the pulls that have not seen all of it."""
+        waiting = self._by_queue.get((topic, queue_id))
+        if not waiting:
+            return []
+        due = [pull for pull in waiting if pull.queue_offset < max_offset]
+        self._take(due)
+        return due
+
+    def expire(self, now_ms: int) -> list[ParkedPull[OwnerT]]:
+        """Take out the pulls whose time is over, the longest overdue first."""
+        due: list[ParkedPull[OwnerT]] = []
+        while self._by_deadline and self._by_deadline[0][0] <= now_ms:
+            pull = heapq.heappop(self._by_deadline)[2]
+            if pull.is_waiting:
+                due.append(pull)
+        self._take(due)
+        return due
+
+    def drop_peer(self, peer: Hashable) -> None:
+        """A connection has ended: nobody is there to answer its pulls to."""
+        self._take(list(self._by_peer.get(peer, ())))
+
+    def drain(self) -> list[ParkedPull[OwnerT]]:
+        """Take out all, because the broker stops."""
+        due = [pull for waiting in self._by_queue.values() for pull in waiting]
+        self._take(due)
+        return due
+
+    def _take(self, pulls: Iterable[ParkedPull[OwnerT]]) -> None:
+        queues: set[tuple[str, int]] = set()
+        for pull in pulls:
+            pull.is_waiting = False
+            self._count -= 1
+            queues.add((pull.topic, pull.queue_id))
+            of_peer = self._by_peer[pull.peer]
+            of_peer.remove(pull)
+            if not of_peer:
+                del self._by_peer[pull.peer]
+        for key in queues:
+            rest = [pull for pull in self._by_queue[key] if pull.is_waiting]
+            if rest:
+                self._by_queue[key] = rest
+            else:
+                del self._by_queue[key]
+
+    def _forget_answered(self) -> None:
+        while self._by_deadline and not self._by_deadline[0][2].is_waiting:
+            heapq.heappop(self._by_deadline)

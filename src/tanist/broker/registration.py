@@ -1,0 +1,99 @@
+"""Tells the name servers that this broker is there, and which topics it has.
+
+Every 30 s, and at once when a topic changes. Each name server has its own connection, which must
+stay open: a name server forgets a broker with it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from tanist.broker.state import BrokerState
+from tanist.errors import MQError
+from tanist.protocol.bodies.registration import RegisterBrokerBody, encode_registration, registration_crc
+from tanist.protocol.codes import OUR_VERSION, RequestCode, ResponseCode
+from tanist.protocol.command import Command
+from tanist.protocol.headers.nameserver import BrokerIdentityRequest, RegisterBrokerRequest
+from tanist.remoting import RemotingClient
+
+_log = logging.getLogger(__name__)
+
+_TIMEOUT_S = 3.0
+_FAREWELL_TIMEOUT_S = 1.0
+"""A broker that stops does not wait long: a name server forgets it with its connection anyway."""
+
+
+class Registration:
+    """Keeps one broker registered for as long as ``run`` runs."""
+
+    def __init__(self, state: BrokerState, client: RemotingClient) -> None:
+        self._state = state
+        self._client = client
+        self._changed = asyncio.Event()
+
+    def topics_changed(self) -> None:
+        """Register again at once: a new topic has no route before that."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Register again and again, until cancelled."""
+        period_s = self._state.settings.register_period_s
+        while True:
+            try:
+                async with asyncio.timeout(period_s):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+            self._changed.clear()
+            await self.register()
+
+    async def register(self) -> None:
+        """Register with every name server now. What fails is told in the log and tried again later."""
+        await self._tell_all(self._registration, _TIMEOUT_S)
+
+    async def unregister(self) -> None:
+        """Have every name server forget this broker: clients stop coming at once."""
+        await self._tell_all(self._unregistration, _FAREWELL_TIMEOUT_S)
+
+    async def _tell_all(self, make_request: Callable[[], Command], timeout_s: float) -> None:
+        servers = self._state.settings.name_servers
+        await asyncio.gather(*(self._tell(server, make_request, timeout_s) for server in servers))
+
+    async def _tell(self, server: str, make_request: Callable[[], Command], timeout_s: float) -> None:
+        try:
+            answer = await self._client.request(server, make_request(), timeout_s=timeout_s)
+        except MQError as error:
+            _log.warning("name server is not told name_server=%s reason=%s", server, error)
+            return
+        if answer.code != ResponseCode.SUCCESS:
+            _log.warning(
+                "name server refused name_server=%s code=%d remark=%s", server, answer.code, answer.remark
+            )
+
+    def _registration(self) -> Command:
+        settings = self._state.settings
+        body = encode_registration(
+            RegisterBrokerBody(topic_configs=self._state.topics.table),
+            is_compressed=False,
+            version=OUR_VERSION,
+        )
+        header = RegisterBrokerRequest(
+            broker_name=settings.broker_name,
+            broker_addr=settings.address,
+            cluster_name=settings.broker_cluster_name,
+            ha_server_addr=settings.ha_address,
+            broker_id=settings.broker_id,
+            body_crc32=registration_crc(body),
+            is_compressed=False,
+        )
+        return Command.request(RequestCode.REGISTER_BROKER, header, body=body)
+
+    def _unregistration(self) -> Command:
+        settings = self._state.settings
+        header = BrokerIdentityRequest(
+            broker_name=settings.broker_name,
+            broker_addr=settings.address,
+            cluster_name=settings.broker_cluster_name,
+            broker_id=settings.broker_id,
+        )
+        return Command.request(RequestCode.UNREGISTER_BROKER, header)

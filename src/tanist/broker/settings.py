@@ -1,0 +1,148 @@
+"""The broker's settings, under RocketMQ's names."""
+
+import ipaddress
+import socket
+from enum import Enum
+from pathlib import Path
+
+import msgspec
+
+from tanist.errors import ConfigError
+from tanist.model.integers import INT32_MAX
+from tanist.model.topics import Permission
+
+MASTER_ID = 0
+FAST_PORT_DISTANCE = 2
+"""The second port lies this far below the first; slaves of RocketMQ ask for topics only there."""
+HA_PORT_DISTANCE = 1
+
+_REGISTER_MS_RANGE = (10_000, 60_000)
+"""RocketMQ holds the period to this as well: a name server forgets a broker after 120 s."""
+_MAX_PORT = 65535
+_LEAST = {
+    "default_topic_queue_nums": 1,
+    "short_polling_time_mills": 1,
+    "register_name_server_period": 1,
+    "flush_consumer_offset_interval": 1,
+    "max_transfer_bytes_on_message_in_memory": 1,
+    "max_transfer_count_on_message_in_memory": 1,
+}
+"""The least value of each number that is a count, a size or a time; the most is Java's greatest int."""
+_ALL_PERMISSIONS = int(Permission.READ | Permission.WRITE | Permission.INHERIT)
+
+
+class BrokerRole(Enum):
+    """What this process is in its replica group."""
+
+    ASYNC_MASTER = "ASYNC_MASTER"
+    SYNC_MASTER = "SYNC_MASTER"
+    SLAVE = "SLAVE"
+
+
+class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One broker. A wrong value stops the start.
+
+    The ports are open to this machine alone unless ``bindAddress`` says otherwise; RocketMQ opens
+    them to everybody.
+    """
+
+    broker_cluster_name: str = "DefaultCluster"
+    broker_name: str = msgspec.field(default_factory=socket.gethostname)
+    broker_id: int = MASTER_ID
+    broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
+    namesrv_addr: str = ""
+    """Name servers, separated by semicolons."""
+    bind_address: str = "127.0.0.1"
+    listen_port: int = 10911
+    broker_ip1: str = msgspec.field(name="brokerIP1", default="127.0.0.1")
+    """The address that clients are told."""
+    store_path_root_dir: str = msgspec.field(default_factory=lambda: str(Path.home() / "store"))
+    broker_permission: int = int(Permission.READ | Permission.WRITE)
+    auto_create_topic_enable: bool = True
+    auto_create_subscription_group: bool = True
+    default_topic_queue_nums: int = 8
+    long_polling_enable: bool = True
+    short_polling_time_mills: int = 1_000
+    """How long a pull waits at most if ``longPollingEnable`` is false."""
+    register_name_server_period: int = 30_000
+    flush_consumer_offset_interval: int = 5_000
+    max_transfer_bytes_on_message_in_memory: int = 256 << 10
+    max_transfer_count_on_message_in_memory: int = 32
+
+    def __post_init__(self) -> None:
+        if self.broker_role is not BrokerRole.ASYNC_MASTER:
+            # A sync master that answers before anything is replicated would promise what it does not do.
+            raise ConfigError("brokerRole", self.broker_role.value, "ASYNC_MASTER: there are no replicas yet")
+        if self.broker_id != MASTER_ID:
+            raise ConfigError("brokerId", self.broker_id, f"{MASTER_ID}: there are no slaves yet")
+        lowest, highest = 1 + FAST_PORT_DISTANCE, _MAX_PORT - HA_PORT_DISTANCE
+        if not lowest <= self.listen_port <= highest:
+            raise ConfigError("listenPort", self.listen_port, f"{lowest} to {highest}")
+        for name in ("broker_name", "broker_cluster_name", "store_path_root_dir"):
+            if not getattr(self, name):
+                raise ConfigError(_KEYS[name], "", "something that is not empty")
+        self._check_addresses()
+        if not 0 <= self.broker_permission <= _ALL_PERMISSIONS:
+            raise ConfigError(
+                "brokerPermission", self.broker_permission, "a sum of 4 (read), 2 (write) and 1 (inherit)"
+            )
+        for name, least in _LEAST.items():
+            if not least <= (value := getattr(self, name)) <= INT32_MAX:
+                raise ConfigError(_KEYS[name], value, f"{least} to {INT32_MAX}")
+
+    def _check_addresses(self) -> None:
+        for name in ("bind_address", "broker_ip1"):
+            if not _is_address(value := getattr(self, name)):
+                raise ConfigError(_KEYS[name], value, "an IP address, not a name")
+        for server in self.name_servers:
+            if not _is_host_and_port(server):
+                raise ConfigError("namesrvAddr", server, "host:port, several separated by semicolons")
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        return tuple(address for part in self.namesrv_addr.split(";") if (address := part.strip()))
+
+    @property
+    def address(self) -> str:
+        """What clients are told to connect to."""
+        return host_and_port(self.broker_ip1, self.listen_port)
+
+    @property
+    def ha_address(self) -> str:
+        """What slaves are told to connect to."""
+        return host_and_port(self.broker_ip1, self.listen_port + HA_PORT_DISTANCE)
+
+    @property
+    def register_period_s(self) -> float:
+        """How often the broker registers, within what a name server needs."""
+        shortest, longest = _REGISTER_MS_RANGE
+        return min(max(self.register_name_server_period, shortest), longest) / 1000
+
+    @property
+    def is_readable(self) -> bool:
+        return bool(self.broker_permission & Permission.READ)
+
+    @property
+    def is_writable(self) -> bool:
+        return bool(self.broker_permission & Permission.WRITE)
+
+
+_KEYS = {field.name: field.encode_name for field in msgspec.structs.fields(BrokerSettings)}
+
+
+def host_and_port(address: str, port: int) -> str:
+    """One word for both; an IPv6 address stands in brackets."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_host_and_port(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host) and port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= _MAX_PORT

@@ -1,0 +1,164 @@
+"""All topics of one broker, and the version by which name servers and slaves notice a change.
+
+A change is saved first and shown then, as a whole new table: whoever reads sees the old one or the
+new one, and what was seen survives a crash. Every change has its own version.
+"""
+
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from tanist.broker.names import check_topic_name
+from tanist.broker.settings import BrokerSettings
+from tanist.broker.system_topics import system_topic_names, system_topics
+from tanist.clock import Clock
+from tanist.model.data_version import DataVersion
+from tanist.model.topics import (
+    AUTO_CREATE_TOPIC,
+    SYSTEM_PREFIX,
+    Permission,
+    TopicConfig,
+    dlq_topic,
+    retry_topic,
+)
+from tanist.protocol.bodies.sync import TopicConfigTable
+from tanist.store.config_table import ConfigTable
+
+_log = logging.getLogger(__name__)
+
+Listener = Callable[[], None]
+
+_DEAD_LETTER_QUEUES = 1
+
+
+class TopicTable:
+    """The topics by name. Make one with ``TopicTable.open``."""
+
+    def __init__(
+        self,
+        file: ConfigTable[TopicConfigTable],
+        table: TopicConfigTable,
+        settings: BrokerSettings,
+        clock: Clock,
+    ) -> None:
+        self._file = file
+        self._clock = clock
+        self._is_auto_create_enabled = settings.auto_create_topic_enable
+        self._listeners: list[Listener] = []
+        self.system_names = system_topic_names(settings)
+        self.table = table
+        """All topics with their version. Never changed, only replaced."""
+
+    @classmethod
+    def open(
+        cls, file: ConfigTable[TopicConfigTable], settings: BrokerSettings, clock: Clock
+    ) -> "TopicTable":
+        """Load the topics and add the system topics that are missing. What was saved is left as it is."""
+        topics = cls(file, file.load(), settings, clock)
+        missing = {
+            topic.topic_name: topic
+            for topic in system_topics(settings)
+            if topic.topic_name not in topics.table.topics
+        }
+        if missing:
+            topics._replace(topics.table.topics | missing)
+        return topics
+
+    @property
+    def data_version(self) -> DataVersion:
+        return self.table.data_version
+
+    def find(self, topic: str) -> TopicConfig | None:
+        return self.table.topics.get(topic)
+
+    def is_system(self, topic: str) -> bool:
+        """Whether the topic is the broker's and not for operators to change."""
+        return topic in self.system_names or topic.startswith(SYSTEM_PREFIX)
+
+    def on_change(self, listener: Listener) -> None:
+        """Have ``listener`` called after every change."""
+        self._listeners.append(listener)
+
+    def put(self, config: TopicConfig) -> None:
+        """Create a topic, or give one new settings. The same settings again are no change."""
+        if self.find(config.topic_name) == config:
+            return
+        self._replace({**self.table.topics, config.topic_name: config})
+        _log.info(
+            "topic changed topic=%s read_queues=%d write_queues=%d perm=%d",
+            config.topic_name,
+            config.read_queue_count,
+            config.write_queue_count,
+            config.perm,
+        )
+
+    def delete(self, topic: str) -> bool:
+        """Forget a topic; False if there was none."""
+        if topic not in self.table.topics:
+            return False
+        self._replace({name: config for name, config in self.table.topics.items() if name != topic})
+        _log.info("topic deleted topic=%s", topic)
+        return True
+
+    def create_for_send(
+        self, topic: str, *, default_topic: str, queue_count: int, sys_flag: int = 0
+    ) -> TopicConfig | None:
+        """The topic, which a first send creates from a template; None if the template does not allow it."""
+        if (found := self.find(topic)) is not None:
+            return found
+        check_topic_name(topic)
+        template = self._template(default_topic)
+        if template is None:
+            return None
+        count = max(0, min(queue_count, template.write_queue_count))
+        config = TopicConfig(
+            topic_name=topic,
+            read_queue_count=count,
+            write_queue_count=count,
+            perm=template.perm & ~Permission.INHERIT,
+            topic_filter_type=template.topic_filter_type,
+            topic_sys_flag=sys_flag,
+        )
+        self.put(config)
+        return config
+
+    def ensure_retry_topic(self, group: str, *, queue_count: int, sys_flag: int = 0) -> TopicConfig:
+        """The topic of what a group has to consume again. Tools find a group by its route."""
+        return self._ensure(retry_topic(group), queue_count, sys_flag)
+
+    def ensure_dead_letter_topic(self, group: str) -> TopicConfig:
+        """The topic of what a group gave up on."""
+        return self._ensure(dlq_topic(group), _DEAD_LETTER_QUEUES, 0)
+
+    def _ensure(self, topic: str, queue_count: int, sys_flag: int) -> TopicConfig:
+        if (found := self.find(topic)) is not None:
+            return found
+        check_topic_name(topic)
+        config = TopicConfig(
+            topic_name=topic,
+            read_queue_count=queue_count,
+            write_queue_count=queue_count,
+            topic_sys_flag=sys_flag,
+        )
+        self.put(config)
+        return config
+
+    def _template(self, default_topic: str) -> TopicConfig | None:
+        # An earlier start may have left the template behind although topics are not to be created now.
+        if default_topic == AUTO_CREATE_TOPIC and not self._is_auto_create_enabled:
+            return None
+        template = self.find(default_topic)
+        return template if template is not None and template.perm & Permission.INHERIT else None
+
+    def _replace(self, topics: dict[str, TopicConfig]) -> None:
+        version = self.data_version
+        table = msgspec.structs.replace(
+            self.table,
+            topics=topics,
+            data_version=version.bumped(now_ms=self._clock.now_ms(), state_version=version.state_version),
+        )
+        self._file.save(table)
+        self.table = table
+        for listener in self._listeners:
+            listener()

@@ -1,0 +1,40 @@
+"""``tanist namesrv``: run a name server, with the options of RocketMQ's ``mqnamesrv``."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import click
+
+from tanist.cli.serving import config_file_option, print_option, print_settings, serve, tell_story
+from tanist.config import load_properties, parse_settings
+from tanist.log import ProcessLog
+from tanist.nameserver import NameServer, NameServerSettings
+from tanist.remoting import ClientLimits, ServerLimits, TlsSettings
+
+
+@click.command()
+@config_file_option
+@print_option
+@click.pass_obj
+def namesrv(process_log: ProcessLog, *, config_file: Path | None, is_printing: bool) -> None:
+    """Run a name server until SIGTERM or SIGINT.
+
+    Brokers register with it and clients ask it where topics are, those of RocketMQ 4.9 and 5 too.
+    """
+    raw = load_properties(config_file) if config_file is not None else {}
+    settings, server_limits, client_limits, tls, unknown = parse_settings(
+        raw, NameServerSettings, ServerLimits, ClientLimits, TlsSettings, source=config_file
+    )
+    if is_printing:
+        print_settings(settings, server_limits, client_limits, tls)
+        return
+    tell_story(process_log, settings, server_limits, client_limits, tls, unknown=unknown, source=config_file)
+
+    @asynccontextmanager
+    async def name_server() -> AsyncGenerator[str]:
+        server = NameServer(settings, server_limits=server_limits, client_limits=client_limits, tls=tls)
+        async with server.serving():
+            yield f"The name server serves at {server.address}"
+
+    serve(name_server)

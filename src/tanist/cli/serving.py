@@ -1,0 +1,75 @@
+"""How a server command runs: its settings, then the fastest event loop there is, until it is told to stop."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Collection
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import click
+import msgspec
+
+from tanist.config import describe, secret_values, warn_unsupported
+from tanist.log import ProcessLog
+
+_log = logging.getLogger(__name__)
+
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+config_file_option = click.option(
+    "-c",
+    "--configFile",
+    "config_file",
+    type=click.Path(path_type=Path),
+    help="The config file, in RocketMQ's format and with its keys.",
+)
+print_option = click.option(
+    "-p",
+    "--printConfigItem",
+    "is_printing",
+    is_flag=True,
+    help="Print every key with its value, and its default where that is another, and end.",
+)
+
+
+def print_settings(*settings: msgspec.Struct) -> None:
+    """What ``-p`` prints: itself a config file."""
+    for line in describe(*settings):
+        click.echo(line)
+
+
+def tell_story(
+    process_log: ProcessLog, *settings: msgspec.Struct, unknown: Collection[str], source: Path | None
+) -> None:
+    """A server's log tells what happens, keeps its secrets, and begins with the keys that do nothing."""
+    process_log.set_level(logging.INFO)
+    process_log.hide(*secret_values(*settings))
+    warn_unsupported(_log, unknown, source=source)
+
+
+def serve(make: Callable[[], AbstractAsyncContextManager[str]]) -> None:
+    """Serve inside what ``make`` returns until SIGTERM or SIGINT; then leave it, and return.
+
+    What entering gives is printed: the line that says that, and where, the process serves.
+    """
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(make))
+
+
+async def _serve(make: Callable[[], AbstractAsyncContextManager[str]]) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for stop_signal in _STOP_SIGNALS:
+        loop.add_signal_handler(stop_signal, stopping.set)
+    async with make() as line:
+        click.echo(line)
+        await stopping.wait()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # noqa: PLC0415  It is not to be had on every platform.
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

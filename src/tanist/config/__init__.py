@@ -1,0 +1,20 @@
+"""Config files: RocketMQ's ``.properties`` as text, then as typed settings that were checked.
+
+``properties`` reads the files as Java does. ``settings`` fills frozen structs, whose fields carry
+RocketMQ's key names, from what was read, and ``describe`` prints them back.
+"""
+
+from tanist.config.describe import describe, secret_values, to_properties
+from tanist.config.properties import load_properties, parse_properties
+from tanist.config.settings import Secret, parse_settings, warn_unsupported
+
+__all__ = [
+    "Secret",
+    "describe",
+    "load_properties",
+    "parse_properties",
+    "parse_settings",
+    "secret_values",
+    "to_properties",
+    "warn_unsupported",
+]

@@ -1,0 +1,190 @@
+"""Where the log lines of a process go, what they look like, and what may never stand in them.
+
+A line is ``time level logger phrase key=value ...``. Whatever a peer or a file put into it, it stays one
+line: control characters are written as escapes, and a traceback is indented below it. A secret that
+the process was told to hide is masked in all of it.
+"""
+
+import json
+import logging
+import logging.handlers
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tanist.clock import Clock
+from tanist.errors import ConfigError
+
+MAX_LOG_FILE_BYTES = 64 << 20
+KEPT_LOG_FILES = 10
+MAX_RATE_LIMITED_KEYS = 1024
+
+_HIDDEN = "******"
+_CONTROL_CHARACTERS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
+_ESCAPES = {code: repr(chr(code))[1:-1] for code in _CONTROL_CHARACTERS}
+
+
+class ProcessLog:
+    """The log of this process, to standard error or to a file, from ``with`` to the end of its block."""
+
+    def __init__(
+        self,
+        *,
+        level: int,
+        file: Path | None = None,
+        max_file_bytes: int = MAX_LOG_FILE_BYTES,
+        kept_files: int = KEPT_LOG_FILES,
+    ) -> None:
+        """Open the log. A full file gets the suffix ``.1``, the one before ``.2``, and the oldest goes."""
+        self._level = level
+        self._formatter = _LineFormatter()
+        self._handler = _handler(file, max_file_bytes, kept_files)
+        self._handler.setFormatter(self._formatter)
+        self._level_before = logging.NOTSET
+
+    def __enter__(self) -> Self:
+        root = logging.getLogger()
+        self._level_before = root.level
+        root.addHandler(self._handler)
+        root.setLevel(self._level)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        root = logging.getLogger()
+        root.removeHandler(self._handler)
+        root.setLevel(self._level_before)
+        self._handler.close()
+
+    def set_level(self, level: int) -> None:
+        """Write lines of this level and above: a server tells more than a command does."""
+        logging.getLogger().setLevel(level)
+
+    def hide(self, *secrets: str) -> None:
+        """Mask these values in every line from now on."""
+        self._formatter.hide(secrets)
+
+
+class RateLimited:
+    """Warnings that peers can cause as often as they like: one line a key and period, repeats are counted.
+
+    The key says what came from where. Only so many keys have a line of their own in a period and the
+    others share one, so that many peers together can fill neither the memory nor the disk.
+    """
+
+    def __init__(
+        self,
+        logger: logging.Logger,
+        per_key_seconds: float,
+        *,
+        clock: Clock,
+        max_keys: int = MAX_RATE_LIMITED_KEYS,
+    ) -> None:
+        self._logger = logger
+        self._period_s = per_key_seconds
+        self._clock = clock
+        self._max_keys = max_keys
+        # The longest begun first, because a key whose period ends moves to the back.
+        self._periods: dict[object, _Period] = {}
+
+    def warning(self, key: object, phrase: str, *args: object) -> None:
+        """Log the phrase, or only count it while the key's period lasts. The next line tells the count."""
+        now_s = self._clock.monotonic_s()
+        if key not in self._periods and not self._has_room(now_s):
+            key = _OTHERS
+        period = self._periods.get(key)
+        if period is not None:
+            if not self._is_over(period, now_s):
+                period.repeated += 1
+                return
+            del self._periods[key]
+            if period.repeated:
+                phrase, args = f"{phrase} repeated=%d", (*args, period.repeated)
+        self._periods[key] = _Period(now_s)
+        self._logger.warning(phrase, *args)
+
+    def _has_room(self, now_s: float) -> bool:
+        """Forget keys whose period is over, but only if their place is needed: with them goes their count."""
+        while len(self._periods) >= self._max_keys:
+            longest_begun = next(iter(self._periods))
+            if not self._is_over(self._periods[longest_begun], now_s):
+                return False
+            del self._periods[longest_begun]
+        return True
+
+    def _is_over(self, period: "_Period", now_s: float) -> bool:
+        return now_s - period.started_s >= self._period_s
+
+
+_OTHERS = object()
+"""The key that those share who find no room."""
+
+
+@dataclass(slots=True)
+class _Period:
+    """The time in which a key has no other line, and the lines that were left out in it."""
+
+    started_s: float
+    repeated: int = 0
+
+
+class _LineFormatter(logging.Formatter):
+    """Makes a record one line without secrets."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
+        self._spellings: set[str] = set()
+        self._secrets: re.Pattern[str] | None = None
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        for secret in filter(None, secrets):
+            self._spellings |= _spellings(secret)
+        # The longer first, or of a secret that begins with another one the rest would be left.
+        longest_first = sorted(self._spellings, key=len, reverse=True)
+        self._secrets = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802
+        """Local time with its distance from UTC, so that the logs of two machines can be compared."""
+        return datetime.fromtimestamp(record.created, UTC).astimezone().isoformat(timespec="milliseconds")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        return super().formatMessage(record).translate(_ESCAPES)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Mask at the very end, where arguments and tracebacks are part of the text."""
+        text = super().format(record)
+        if self._secrets is not None:
+            text = self._secrets.sub(_HIDDEN, text)
+        return text.replace("\n", "\n  ")
+
+
+def _spellings(secret: str) -> set[str]:
+    """The secret as it is, and as it looks inside a line, a ``repr`` or JSON."""
+    return {
+        secret,
+        secret.translate(_ESCAPES),
+        repr(secret)[1:-1],
+        repr(secret.encode())[2:-1],
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+    }
+
+
+def _handler(file: Path | None, max_file_bytes: int, kept_files: int) -> logging.Handler:
+    if file is None:
+        return logging.StreamHandler(sys.stderr)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return logging.handlers.RotatingFileHandler(
+            file, maxBytes=max_file_bytes, backupCount=kept_files, encoding="utf-8", errors="backslashreplace"
+        )
+    except OSError as error:
+        raise ConfigError(
+            "--log-file", str(file), f"a file that can be written ({error.strerror})"
+        ) from error

@@ -1,0 +1,26 @@
+"""Sockets around the sans-IO protocol: who connects, what waits, when it is given up.
+
+``server`` listens, ``client`` asks, ``connection`` is one peer of either and ``connections`` the table of
+them; ``tls`` and ``tls_gate`` are TLS. What decides is pure and beside them: ``outstanding``, ``replies``,
+``watch``, ``line_budget``.
+"""
+
+from tanist.remoting.client import RemotingClient
+from tanist.remoting.connection import Connection, Handler
+from tanist.remoting.server import RemotingServer
+from tanist.remoting.settings import ClientLimits, ServerLimits
+from tanist.remoting.tls import ClientAuth, TlsMode, TlsSettings
+from tanist.remoting.watch import CloseCause
+
+__all__ = [
+    "ClientAuth",
+    "ClientLimits",
+    "CloseCause",
+    "Connection",
+    "Handler",
+    "RemotingClient",
+    "RemotingServer",
+    "ServerLimits",
+    "TlsMode",
+    "TlsSettings",
+]

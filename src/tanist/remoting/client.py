@@ -1,0 +1,157 @@
+"""The asking side: one connection to each peer, opened when it is needed and shared by all who ask."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from tanist.errors import ConnectFailed, RemotingError
+from tanist.protocol.codes import FLAG_ONE_WAY
+from tanist.protocol.command import Command
+from tanist.remoting.connection import Connection, Handler
+from tanist.remoting.connections import Connections
+from tanist.remoting.settings import ClientLimits
+from tanist.remoting.tls import TlsSettings, client_context
+from tanist.remoting.watch import CloseCause
+
+_log = logging.getLogger(__name__)
+
+_CLOSE_GRACE_S = 1.0
+_MAX_NOTIFYING = 1024
+"""One-way requests that may wait for their connections, of all peers together."""
+
+
+class RemotingClient:
+    """Asks peers by their ``host:port``. ``handlers`` answer what peers ask of us on our connections.
+
+    A connection that was lost is opened again by the next request; nothing is sent twice.
+    """
+
+    def __init__(
+        self,
+        handlers: Mapping[int, Handler] | None = None,
+        *,
+        limits: ClientLimits | None = None,
+        tls: TlsSettings | None = None,
+    ) -> None:
+        self._handlers = handlers or {}
+        limits = limits or ClientLimits()
+        self._connect_timeout_s = limits.connect_timeout_millis / 1000
+        self._connection_limits = limits.connection
+        self._context = client_context(tls or TlsSettings())
+        self._connections = Connections(
+            self._connection_limits, max_count=None, on_open=None, on_close=self._on_close
+        )
+        self._by_address: dict[str, Connection] = {}
+        self._addresses: dict[Connection, str] = {}
+        self._opening: dict[str, asyncio.Task[Connection]] = {}
+        self._notifying: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+
+    async def request(self, address: str, command: Command, *, timeout_s: float) -> Command:
+        """Ask the peer at ``address``; connecting counts into ``timeout_s``. Raises a RemotingError.
+
+        ConnectFailed and TooBusy mean that nothing was sent. Any answer is returned, whatever its code.
+        """
+        connection = self._by_address.get(address)
+        if connection is None or not connection.is_open:
+            loop = asyncio.get_running_loop()
+            deadline_s = loop.time() + timeout_s
+            connection = await self._connect(address, timeout_s)
+            timeout_s = deadline_s - loop.time()
+        return await connection.request(command, timeout_s)
+
+    def notify(self, address: str, command: Command) -> None:
+        """Send a one-way request, at once or when the connection is open. What cannot be sent is dropped."""
+        command.flag |= FLAG_ONE_WAY
+        connection = self._by_address.get(address)
+        if connection is not None and connection.is_open:
+            connection.send(command)
+        elif self._is_closed or len(self._notifying) >= _MAX_NOTIFYING:
+            _log.debug("one-way request dropped address=%s code=%d", address, command.code)
+        else:
+            task = asyncio.get_running_loop().create_task(self._connect_and_send(address, command))
+            self._notifying.add(task)
+            task.add_done_callback(self._notifying.discard)
+
+    async def close(self) -> None:
+        """Close every connection; whoever waits for an answer gets ConnectionLost."""
+        self._is_closed = True
+        tasks: list[asyncio.Task[Any]] = [*self._opening.values(), *self._notifying]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._connections.close(_CLOSE_GRACE_S, "the client is closed")
+
+    async def _connect_and_send(self, address: str, command: Command) -> None:
+        try:
+            (await self._connect(address, self._connect_timeout_s)).send(command)
+        except RemotingError as error:
+            _log.debug("one-way request dropped address=%s code=%d error=%s", address, command.code, error)
+
+    async def _connect(self, address: str, timeout_s: float) -> Connection:
+        """The connection to ``address``. All who ask at the same time share one attempt."""
+        if self._is_closed:
+            raise ConnectFailed(address, "the client is closed")
+        attempt = self._opening.get(address)
+        if attempt is None:
+            attempt = asyncio.get_running_loop().create_task(self._open(address))
+            self._opening[address] = attempt
+            attempt.add_done_callback(partial(self._on_attempt_over, address))
+        done, _ = await asyncio.wait([attempt], timeout=timeout_s)
+        if not done:
+            raise ConnectFailed(address, f"no connection within {timeout_s:g} s")
+        if attempt.cancelled():
+            raise ConnectFailed(address, "the client is closed")
+        return attempt.result()
+
+    async def _open(self, address: str) -> Connection:
+        host, port = _split(address)
+        connection = Connection(self._handlers, self._connection_limits, self._connections, holds_back=False)
+        is_opened = False
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                await asyncio.get_running_loop().create_connection(
+                    lambda: connection,
+                    host,
+                    port,
+                    ssl=self._context,
+                    server_hostname=host if self._context is not None else None,
+                )
+            is_opened = True
+        except TimeoutError:
+            raise ConnectFailed(address, f"no connection within {self._connect_timeout_s:g} s") from None
+        except OSError as error:
+            raise ConnectFailed(address, str(error)) from error
+        finally:
+            if not is_opened and connection in self._connections:
+                # uvloop tells a connection that it is made, and not that it is gone, if its opening is
+                # cancelled in between.
+                connection.give_up(CloseCause.OURS, "its opening was given up")
+                connection.connection_lost(None)
+        if connection.is_open:
+            self._by_address[address] = connection
+            self._addresses[connection] = address
+        return connection
+
+    def _on_attempt_over(self, address: str, attempt: asyncio.Task[Connection]) -> None:
+        del self._opening[address]
+        if not attempt.cancelled():
+            attempt.exception()  # Read, because those who asked may have stopped waiting.
+
+    def _on_close(self, connection: Connection) -> None:
+        address = self._addresses.pop(connection, None)
+        if address is not None and self._by_address[address] is connection:
+            del self._by_address[address]
+
+
+def _split(address: str) -> tuple[str, int]:
+    """Host and port of ``host:port``; an IPv6 host stands in brackets."""
+    host, _, port = address.rpartition(":")
+    with suppress(ValueError):
+        number = int(port)
+        if host and 0 < number < 1 << 16:
+            return host.removeprefix("[").removesuffix("]"), number
+    raise ConnectFailed(address, "an address is host:port")

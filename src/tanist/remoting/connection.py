@@ -1,0 +1,303 @@
+"""One connection, on the server's or the client's side: the shell around FrameDecoder.
+
+All frames of one read are handled before the next read, and their answers leave in one write. No
+task and no future is made for a request of the peer's: a handler returns its answer, or None and
+the answer follows later through ``send``.
+
+Memory is bounded. A peer that does not take its answers is not read from until it does, so what
+waits for it is at most the high-water mark, one more answer and one read. Only a server holds back
+so: if both ends did, each would wait for the other for ever.
+"""
+
+import asyncio
+import ipaddress
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Protocol, TypeAlias, cast
+
+from tanist.errors import ConnectionLost, LocalProtocolError, RemoteProtocolError, TooBusy
+from tanist.model.host import pack_host
+from tanist.protocol.codes import FLAG_RESPONSE
+from tanist.protocol.command import Command
+from tanist.protocol.frame import MAX_FRAME_BYTES, FrameDecoder, encode_command
+from tanist.remoting.awaited import AwaitedAnswers
+from tanist.remoting.replies import frame_answer, frame_failure, frame_unsupported, is_expected
+from tanist.remoting.settings import ConnectionLimits
+from tanist.remoting.watch import CloseCause, Seen, Watch
+
+Handler: TypeAlias = Callable[[Command, "Connection"], Command | bytes | None]
+"""Answers a request at once, or returns None: for a one-way request, or to answer with ``send`` later."""
+
+MAX_WAITING_BYTES = 2 * MAX_FRAME_BYTES
+"""What may wait for a peer at most, pushed requests and late answers included."""
+
+
+class Wire(Protocol):
+    """What a connection needs of a transport."""
+
+    def write(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+    def get_write_buffer_size(self) -> int: ...
+
+
+class Keeper(Protocol):
+    """Who keeps the connections: a server's or a client's table of them."""
+
+    def admit(self, connection: "Connection") -> str | None:
+        """Take a new connection in, or say why not."""
+        ...
+
+    def forget(self, connection: "Connection", cause: CloseCause, reason: str) -> None:
+        """The connection is closed."""
+        ...
+
+    def report_mistake(self, connection: "Connection", request: Command, error: Exception) -> None:
+        """A handler raised what no handler should."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """A peer. ``owner_state`` is its user's to set, and is never looked at here."""
+
+    __slots__ = (
+        *("_awaited", "_backlog", "_cause", "_decoder", "_frame_count", "_handlers", "_holds_back"),
+        *(
+            "_is_given_up",
+            "_is_lost",
+            "_is_paused",
+            "_is_serving",
+            "_keeper",
+            "_limits",
+            "_read_count",
+            "_reason",
+        ),
+        *("_unsent", "_watch", "_wire", "_written_bytes", "owner_state", "peer", "peer_host"),
+    )
+
+    _wire: Wire
+
+    def __init__(
+        self,
+        handlers: Mapping[int, Handler],
+        limits: ConnectionLimits,
+        keeper: Keeper,
+        *,
+        holds_back: bool,
+    ) -> None:
+        self.peer = "?"
+        self.peer_host = b""
+        self.owner_state: object | None = None
+        self._handlers = handlers
+        self._limits = limits
+        self._keeper = keeper
+        self._holds_back = holds_back
+        self._decoder = FrameDecoder()
+        self._watch = Watch(asyncio.get_running_loop().time())
+        # Made when we ask for the first time: on few of a server's connections we ever do.
+        self._awaited: AwaitedAnswers | None = None
+        self._unsent: list[bytes] = []
+        self._backlog: Iterator[Command] | None = None
+        self._cause: CloseCause | None = None
+        self._reason = ""
+        self._is_serving = self._is_paused = self._is_given_up = self._is_lost = False
+        self._read_count = self._frame_count = self._written_bytes = 0
+
+    # For the users of a connection.
+
+    @property
+    def is_open(self) -> bool:
+        return self._cause is None
+
+    def send(self, data: bytes | Command) -> None:
+        """Send a frame: a late answer, or a one-way request. On a closed connection it is dropped.
+
+        A peer for which far too much waits already is closed: it stopped reading, and holding more
+        for it would take the memory of all.
+        """
+        if self._cause is not None:
+            return
+        frame = encode_command(data) if isinstance(data, Command) else data
+        if self._is_paused and (waiting := self._wire.get_write_buffer_size()) > MAX_WAITING_BYTES:
+            self.give_up(CloseCause.NOT_READING, f"{waiting} bytes wait for it")
+            return
+        self._unsent.append(frame)
+        if not self._is_serving:
+            self._flush()
+
+    def request(self, command: Command, timeout_s: float) -> asyncio.Future[Command]:
+        """Send a request; await what is returned for its answer.
+
+        Raises TooBusy or ConnectionLost if it was not sent, RequestTimeout or ConnectionLost later.
+        """
+        if self._cause is not None:
+            raise ConnectionLost(self.peer, self._reason)
+        if self._awaited is None:
+            self._awaited = AwaitedAnswers(self.peer, self._limits.max_outstanding)
+        if self._is_paused and (waiting := self._wire.get_write_buffer_size()) > MAX_WAITING_BYTES:
+            raise TooBusy(self.peer, f"{waiting} bytes wait to be sent")
+        answer = self._awaited.enter(command, timeout_s)
+        try:
+            self.send(encode_command(command))
+        except LocalProtocolError:
+            self._awaited.withdraw(command)
+            raise
+        return answer
+
+    def close(self, reason: str) -> None:
+        """Close it once all that was sent has left. The reason is for logs and for whoever waits here."""
+        self.end(CloseCause.OURS, reason)
+
+    # For the keeper, and for the TLS layer below.
+
+    def end(self, cause: CloseCause, reason: str) -> None:
+        """Take nothing more in, let what was sent leave, then close."""
+        if self._cause is not None:
+            return
+        self._cause, self._reason = cause, reason
+        self._backlog = None
+        # A handler that closes its connection has an answer to give yet; then _serve closes.
+        if not self._is_serving:
+            self._flush()
+            self._wire.close()
+
+    def give_up(self, cause: CloseCause, reason: str) -> None:
+        """Close at once. What was sent and has not left is lost."""
+        if self._cause is None:
+            self._cause, self._reason = cause, reason
+            self._backlog = None
+        self._is_given_up = True
+        self._wire.abort()
+
+    def look(self, now_s: float) -> None:
+        """Close the connection if it has kept us waiting for too long."""
+        waiting_bytes = self._wire.get_write_buffer_size()
+        seen = Seen(
+            read_count=self._read_count,
+            frame_count=self._frame_count,
+            taken_bytes=self._written_bytes - waiting_bytes,
+            waiting_bytes=waiting_bytes,
+            # While we do not read, the rest of a frame cannot come, and that is no fault of the peer's.
+            is_mid_frame=self._decoder.is_mid_frame and not self._is_paused,
+        )
+        verdict = self._watch.on_look(seen, self._limits, now_s=now_s)
+        if verdict is not None:
+            self.give_up(verdict.cause, verdict.reason)
+
+    def use_wire(self, wire: Wire) -> None:
+        """Read and write through ``wire`` from now on, which has TLS between us and the socket."""
+        self._wire = wire
+
+    # asyncio's side.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast("asyncio.Transport", transport)
+        self._wire = transport
+        self.peer, self.peer_host = _peer_of(transport)
+        transport.set_write_buffer_limits(self._limits.high_water_bytes, self._limits.low_water_bytes)
+        refusal = self._keeper.admit(self)
+        if refusal is not None:
+            self.give_up(CloseCause.REFUSED, refusal)
+
+    def data_received(self, data: bytes) -> None:
+        if self._cause is not None:
+            return
+        self._read_count += 1
+        frames = self._decoder.feed(data)
+        if self._backlog is None:
+            self._serve(frames)
+        else:
+            # Some transports hand over what they had read before they were told to pause.
+            self._backlog = chain(self._backlog, frames)
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+        if self._holds_back and self._cause is None:
+            self._wire.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        if not self._holds_back or self._cause is not None:
+            return
+        backlog, self._backlog = self._backlog, None
+        if backlog is not None:
+            self._serve(backlog)
+        if not self._is_paused and self._cause is None:
+            self._wire.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._is_lost:
+            return
+        self._is_lost = True
+        if self._cause is None:
+            self._cause, self._reason = CloseCause.PEER, str(exc) if exc else "the peer closed it"
+        self._backlog = None
+        if self._awaited is not None:
+            self._awaited.fail_all(self._reason)
+        self._keeper.forget(self, self._cause, self._reason)
+
+    # The work.
+
+    def _serve(self, frames: Iterator[Command]) -> None:
+        """Handle ``frames`` and write their answers together, or keep the rest while the peer is behind."""
+        unsent_bytes = 0
+        self._is_serving = True
+        try:
+            for command in frames:
+                self._frame_count += 1
+                if command.flag & FLAG_RESPONSE:
+                    if self._awaited is not None:
+                        self._awaited.resolve(command)
+                    continue
+                answer = self._answer(command)
+                if answer is not None:
+                    self._unsent.append(answer)
+                    unsent_bytes += len(answer)
+                    if unsent_bytes > self._limits.low_water_bytes:
+                        unsent_bytes = 0
+                        self._flush()
+                        if self._is_paused and self._holds_back:
+                            self._backlog = frames
+                            break
+                if self._cause is not None:
+                    break
+        except RemoteProtocolError as error:
+            self.end(CloseCause.BAD_FRAME, str(error))
+        finally:
+            self._is_serving = False
+        self._flush()
+        if self._cause is not None:
+            self._wire.close()
+
+    def _answer(self, request: Command) -> bytes | None:
+        handler = self._handlers.get(request.code)
+        if handler is None:
+            return frame_unsupported(request)
+        try:
+            return frame_answer(request, handler(request, self))
+        except Exception as error:
+            if not is_expected(error):
+                self._keeper.report_mistake(self, request, error)
+            return frame_failure(request, error)
+
+    def _flush(self) -> None:
+        unsent = self._unsent
+        if unsent and not self._is_given_up:
+            data = unsent[0] if len(unsent) == 1 else b"".join(unsent)
+            unsent.clear()
+            self._written_bytes += len(data)
+            self._wire.write(data)
+
+
+def _peer_of(transport: asyncio.BaseTransport) -> tuple[str, bytes]:
+    """The peer as text and in packed form. An IPv4 peer of an IPv6 listener is an IPv4 peer."""
+    name = transport.get_extra_info("peername")
+    if name is None:  # It went away before we looked.
+        return "?", b""
+    address = ipaddress.ip_address(name[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        address = address.ipv4_mapped or address
+    text = f"[{address}]" if address.version == 6 else str(address)
+    return f"{text}:{name[1]}", pack_host(str(address), name[1])

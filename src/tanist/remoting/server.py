@@ -1,0 +1,97 @@
+"""The listening side: accepts connections and looks after them until it is closed."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from tanist.remoting.connection import Connection, Handler
+from tanist.remoting.connections import Connections
+from tanist.remoting.settings import ServerLimits
+from tanist.remoting.tls import TlsMode, TlsSettings, server_context
+from tanist.remoting.tls_gate import TlsGate
+from tanist.remoting.watch import CloseCause
+
+_log = logging.getLogger(__name__)
+
+
+class RemotingServer:
+    """Serves ``handlers``, one for each request code, on one port.
+
+    ``on_open`` and ``on_close`` are told of each connection; a connection refused for want of room is
+    not one. When one opens it is too early to send: whether it is TLS shows when the peer speaks. A handler
+    runs on the event loop and must return at once.
+    """
+
+    def __init__(
+        self,
+        handlers: Mapping[int, Handler],
+        *,
+        limits: ServerLimits | None = None,
+        tls: TlsSettings | None = None,
+        on_open: Callable[[Connection], None] | None = None,
+        on_close: Callable[[Connection], None] | None = None,
+    ) -> None:
+        self._handlers = handlers
+        self._limits = limits or ServerLimits()
+        self._connection_limits = self._limits.connection
+        tls = tls or TlsSettings()
+        self._context = server_context(tls)
+        self._is_enforcing = tls.tls_mode is TlsMode.ENFORCING
+        self._connections = Connections(
+            self._connection_limits,
+            max_count=self._limits.server_max_connections,
+            on_open=on_open,
+            on_close=on_close,
+        )
+        self._listener: asyncio.Server | None = None
+
+    @property
+    def port(self) -> int:
+        """Where it listens: the real port if 0 was asked for."""
+        assert self._listener is not None
+        return self._listener.sockets[0].getsockname()[1]
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    @property
+    def closed_connections(self) -> Counter[CloseCause]:
+        """How many connections have ended, by cause."""
+        return self._connections.closed
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen. Raises OSError if that address cannot be had."""
+        # Small answers leave at once: both event loops set TCP_NODELAY on what they accept.
+        self._listener = await asyncio.get_running_loop().create_server(
+            self._accept,
+            host,
+            port,
+            backlog=self._limits.server_socket_backlog,
+            reuse_address=True,
+        )
+        _log.info("listening host=%s port=%d", host, self.port)
+
+    async def close(self, grace_s: float) -> None:
+        """Stop listening and reading, let answers that were given leave, then close.
+
+        Whoever parked a request answers it before this: answers given later are dropped.
+        """
+        if self._listener is None:
+            return
+        self._listener.close()
+        await self._connections.close(grace_s, "the server stops")
+        await self._listener.wait_closed()
+        self._listener = None
+
+    def _accept(self) -> asyncio.Protocol:
+        connection = Connection(self._handlers, self._connection_limits, self._connections, holds_back=True)
+        if self._context is None:
+            return connection
+        return TlsGate(
+            connection,
+            self._context,
+            is_enforcing=self._is_enforcing,
+            handshake_s=self._connection_limits.frame_s,
+        )

@@ -1,0 +1,191 @@
+package tanist.client;
+
+import com.alibaba.fastjson.JSONObject;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendCallback;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+
+/** Load for the benchmark: a producer at full speed for a time, or a push consumer over a backlog. */
+final class Load {
+    private static final long CONSUME_LIMIT_MS = 60_000;
+
+    private final DefaultMQProducer producer;
+    private final String topic;
+    private final byte[] body;
+    private final long endNs;
+    private final long startNs = System.nanoTime();
+    private final AtomicLong failures = new AtomicLong();
+    private final List<Times> times = new ArrayList<>();
+
+    private Load(DefaultMQProducer producer, JSONObject options) {
+        this.producer = producer;
+        topic = options.getString("topic");
+        body = new byte[options.getIntValue("bodyBytes")];
+        // What can be compressed would be, and cost the client more than the broker.
+        new Random(options.getIntValue("bodyBytes")).nextBytes(body);
+        endNs = startNs + options.getLongValue("durationMs") * 1_000_000;
+    }
+
+    static void addTo(Scenario scenario) {
+        scenario.step("load", options -> {
+            Load load = new Load(scenario.find(options, Sending.class).producer, options);
+            return load.run(options);
+        });
+        scenario.step("drain", Load::drain);
+    }
+
+    private Map<String, ?> run(JSONObject options) throws InterruptedException {
+        int batch = options.getIntValue("batch");
+        int inFlight = options.getIntValue("inFlight");
+        List<Thread> threads = new ArrayList<>();
+        for (int number = 0; number < options.getIntValue("threads"); number++) {
+            Times mine = new Times();
+            times.add(mine);
+            threads.add(new Thread(() -> {
+                if (inFlight > 0) {
+                    sendAsync(mine, inFlight);
+                } else {
+                    sendInTurn(mine, batch);
+                }
+            }));
+        }
+        threads.forEach(Thread::start);
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        return summary(batch, (System.nanoTime() - startNs) / 1e9);
+    }
+
+    private void sendInTurn(Times mine, int batch) {
+        for (long beganNs = System.nanoTime(); beganNs < endNs; beganNs = System.nanoTime()) {
+            try {
+                SendResult result = batch > 1 ? producer.send(batchOf(batch)) : producer.send(new Message(topic, body));
+                if (result.getSendStatus() == SendStatus.SEND_OK) {
+                    mine.add(System.nanoTime() - beganNs);
+                } else {
+                    failures.incrementAndGet();
+                }
+            } catch (Exception failure) {
+                fail(failure);
+            }
+        }
+    }
+
+    private void sendAsync(Times mine, int inFlight) {
+        Semaphore room = new Semaphore(inFlight);
+        while (System.nanoTime() < endNs) {
+            room.acquireUninterruptibly();
+            long beganNs = System.nanoTime();
+            try {
+                producer.send(new Message(topic, body), new SendCallback() {
+                    @Override
+                    public void onSuccess(SendResult result) {
+                        synchronized (mine) {
+                            mine.add(System.nanoTime() - beganNs);
+                        }
+                        room.release();
+                    }
+
+                    @Override
+                    public void onException(Throwable failure) {
+                        fail(failure);
+                        room.release();
+                    }
+                });
+            } catch (Exception failure) {
+                fail(failure);
+                room.release();
+            }
+        }
+        room.acquireUninterruptibly(inFlight);
+    }
+
+    private List<Message> batchOf(int count) {
+        List<Message> batch = new ArrayList<>(count);
+        for (int number = 0; number < count; number++) {
+            batch.add(new Message(topic, body));
+        }
+        return batch;
+    }
+
+    private void fail(Throwable failure) {
+        if (failures.getAndIncrement() == 0) {
+            failure.printStackTrace();
+        }
+    }
+
+    private Map<String, ?> summary(int batch, double seconds) {
+        long[] all = Times.sorted(times);
+        if (all.length == 0) {
+            throw new IllegalStateException("no send succeeded, " + failures + " failed");
+        }
+        long count = (long) all.length * Math.max(batch, 1);
+        return Map.of("count", count, "failures", failures.get(), "rate", count / seconds,
+            "p50Micros", all[all.length / 2] / 1e3, "p99Micros", all[(int) (all.length * 0.99)] / 1e3);
+    }
+
+    /** Consumes a backlog with a new group; counted from the first message on, when the queues are assigned. */
+    private static Map<String, ?> drain(JSONObject options) throws Exception {
+        int wanted = options.getIntValue("count");
+        AtomicInteger count = new AtomicInteger();
+        AtomicLong firstNs = new AtomicLong();
+        AtomicLong lastNs = new AtomicLong();
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(options.getString("group"));
+        consumer.setNamesrvAddr(options.getString("nameServer"));
+        consumer.setInstanceName(options.getString("group"));
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(options.getString("topic"), "*");
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            firstNs.compareAndSet(0, System.nanoTime());
+            if (count.addAndGet(messages.size()) == wanted) {
+                lastNs.set(System.nanoTime());
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        try {
+            long deadline = System.currentTimeMillis() + CONSUME_LIMIT_MS;
+            while (lastNs.get() == 0) {
+                if (System.currentTimeMillis() > deadline) {
+                    throw new IllegalStateException(count + " of " + wanted + " messages came");
+                }
+                Thread.sleep(1);
+            }
+        } finally {
+            consumer.shutdown();
+        }
+        double seconds = (lastNs.get() - firstNs.get()) / 1e9;
+        return Map.of("count", wanted, "failures", 0, "rate", wanted / seconds, "p50Micros", 0, "p99Micros", 0);
+    }
+
+    /** How long sends took, in nanoseconds. */
+    private static final class Times {
+        private long[] taken = new long[1 << 14];
+        private int count;
+
+        void add(long nanoseconds) {
+            if (count == taken.length) {
+                taken = Arrays.copyOf(taken, 2 * count);
+            }
+            taken[count++] = nanoseconds;
+        }
+
+        static long[] sorted(List<Times> parts) {
+            return parts.stream().flatMapToLong(part -> Arrays.stream(part.taken, 0, part.count)).sorted().toArray();
+        }
+    }
+}

@@ -1,0 +1,83 @@
+"""A Java process that does as it is told, step by step. ``java_client/*.java`` has the steps."""
+
+import queue
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from tests.support.process import ProcessFailed
+from tests.support.rocketmq.jars import QUICK_START, environment, install_client
+
+_ANSWER_TIMEOUT_S = 90.0
+
+
+class StepFailed(Exception):
+    """A client threw: ``error`` is the name of its exception, ``code`` the response code it carries."""
+
+    def __init__(self, step: str, *, error: str, message: str, code: int | None = None) -> None:
+        super().__init__(f"{step}: {error}: {message}")
+        self.error = error
+        self.message = message
+        self.code = code
+
+
+class ScenarioProcess:
+    """One process with the client jars of one line of RocketMQ. Leaving the ``with`` block kills it."""
+
+    def __init__(self, line: str, home: Path, *, flags: Sequence[str] = QUICK_START) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self._said_file = home / "clients.err"
+        command = install_client(line).command("tanist.client.Scenario", home=home, heap="512m", flags=flags)
+        with self._said_file.open("wb") as said:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                cwd=home,
+                env=environment(home),
+            )
+        self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    def do(self, step: str, **options: object) -> Any:
+        """Have one step done and return its result. Raises StepFailed with what the client threw."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(msgspec.json.encode({"do": step, **options}) + b"\n")
+        self._process.stdin.flush()
+        try:
+            line = self._answers.get(timeout=_ANSWER_TIMEOUT_S)
+        except queue.Empty:
+            line = b""
+        if not line:
+            said = self._said_file.read_text(errors="replace")[-3000:]
+            raise ProcessFailed(f"the Java clients did not answer to {step}; they said:\n{said}")
+        answer = msgspec.json.decode(line)
+        if "error" in answer:
+            raise StepFailed(step, **answer)
+        return answer["result"]
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._answers.put(line)
+        self._answers.put(b"")

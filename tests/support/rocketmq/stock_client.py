@@ -1,0 +1,233 @@
+"""Stock producers and consumers of one line of RocketMQ, driven from here.
+
+with StockClients("4.9.8", tmp_path) as clients, clients.producer(name_server) as producer:
+    producer.send("Orders", [Outgoing(b"one"), Outgoing(b"two", tags="A")])
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from tests.support.rocketmq.client import Sent
+from tests.support.rocketmq.jars import QUICK_START
+from tests.support.rocketmq.scenario import ScenarioProcess
+
+FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
+FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
+FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+_TIMEOUT_MS = 30_000
+
+
+class Outgoing(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A message to send. ``keys`` are separated by spaces."""
+
+    body: bytes = msgspec.field(name="bodyBase64")
+    tags: str | None = None
+    keys: str | None = None
+    properties: dict[str, str] | None = None
+    flag: int = 0
+
+
+class Delivery(msgspec.Struct, frozen=True, rename="camel"):
+    """A message as a consumer was given it."""
+
+    received_ms: int
+    born_ms: int
+    topic: str
+    queue_id: int
+    queue_offset: int
+    message_id: str
+    flag: int
+    tags: str | None
+    keys: str | None
+    body: bytes = msgspec.field(name="bodyBase64")
+    properties: dict[str, str] = {}
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Which message of its topic it is."""
+        return self.queue_id, self.queue_offset
+
+
+class Pull(msgspec.Struct, frozen=True):
+    """The answer to a pull by hand."""
+
+    status: str
+    next: int
+    min: int
+    max: int
+    messages: list[Delivery]
+
+
+class Streamed(msgspec.Struct, frozen=True):
+    """What came of a stream of sends: the bodies that were acknowledged, and how many sends failed."""
+
+    acknowledged: list[str]
+    failures: int
+
+
+@dataclass(frozen=True)
+class _Client:
+    """A client that runs until its block ends."""
+
+    name: str
+    process: ScenarioProcess
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.do("shutdown", name=self.name)
+
+    def _do(self, step: str, **options: object) -> Any:
+        return self.process.do(step, name=self.name, **options)
+
+
+class Producer(_Client):
+    """DefaultMQProducer."""
+
+    def send(
+        self, topic: str, messages: Sequence[Outgoing], *, mode: str = "sync", **options: object
+    ) -> list[Sent]:
+        """Send messages: ``sync``, ``async``, ``batch``, ``queue`` or ``selector``.
+
+        ``queue`` wants ``brokerName`` and ``queueId``, ``selector`` the number ``selectBy``. Raises
+        StepFailed with what the client threw.
+        """
+        sent = self._do("send", topic=topic, messages=messages, mode=mode, **options)
+        return msgspec.convert(sent, list[Sent])
+
+    def send_one_way(self, topic: str, messages: Sequence[Outgoing]) -> None:
+        self._do("send", topic=topic, messages=messages, mode="one-way")
+
+    def start_stream(self, topic: str) -> None:
+        """Send numbered messages from now on, from a few threads."""
+        self._do("stream", topic=topic)
+
+    def wait_for_acknowledged(self, count: int) -> None:
+        """Wait until this many messages more of the stream are acknowledged."""
+        self._do("streamed", count=count, timeoutMs=_TIMEOUT_MS)
+
+    def end_stream(self) -> Streamed:
+        return msgspec.convert(self._do("end-stream"), Streamed)
+
+
+class PushConsumer(_Client):
+    """DefaultMQPushConsumer."""
+
+    def received(self, count: int, *, timeout_ms: int = _TIMEOUT_MS) -> list[Delivery]:
+        """Wait for this many different messages, at most for the time given; all that came, in order."""
+        received = self._do("received", count=count, timeoutMs=timeout_ms)
+        return msgspec.convert(received, list[Delivery])
+
+    def assigned(self) -> dict[int, bool]:
+        """The queues that this member has now, and whether it holds their locks."""
+        return msgspec.convert(self._do("assigned"), dict[int, bool], strict=False)
+
+    def leave(self) -> None:
+        """Leave the group. What was received can still be asked for."""
+        self._do("leave")
+
+    def rebalance(self) -> None:
+        """Do at once what else happens every 20 s."""
+        self._do("rebalance")
+
+
+class LiteConsumer(_Client):
+    """DefaultLitePullConsumer."""
+
+    def poll(self, count: int, *, timeout_ms: int = _TIMEOUT_MS) -> list[Delivery]:
+        return msgspec.convert(self._do("poll", count=count, timeoutMs=timeout_ms), list[Delivery])
+
+    def seek(self, topic: str, broker_name: str, queue_id: int, queue_offset: int) -> None:
+        self._do("seek", topic=topic, brokerName=broker_name, queueId=queue_id, queueOffset=queue_offset)
+
+    def commit(self, topic: str, broker_name: str, queue_id: int) -> None:
+        self._do("commit", topic=topic, brokerName=broker_name, queueId=queue_id)
+
+    def committed(self, topic: str, broker_name: str, queue_id: int) -> int:
+        return self._do("committed", topic=topic, brokerName=broker_name, queueId=queue_id)
+
+
+class PullConsumer(_Client):
+    """DefaultMQPullConsumer, which names every queue and offset itself."""
+
+    def pull(
+        self,
+        topic: str,
+        broker_name: str,
+        queue_id: int,
+        queue_offset: int,
+        *,
+        count: int = 32,
+        expression: str = "*",
+        is_blocking: bool = False,
+    ) -> Pull:
+        pulled = self._do(
+            "pull",
+            topic=topic,
+            brokerName=broker_name,
+            queueId=queue_id,
+            queueOffset=queue_offset,
+            count=count,
+            expression=expression,
+            isBlocking=is_blocking,
+        )
+        return msgspec.convert(pulled, Pull)
+
+    def bounds(self, topic: str, broker_name: str, queue_id: int, *, time_ms: int) -> dict[str, int]:
+        """How many ``queues`` the topic has; ``min``, ``max``, ``atTime`` and ``earliestMs`` of this one."""
+        return self._do("bounds", topic=topic, brokerName=broker_name, queueId=queue_id, timeMs=time_ms)
+
+
+class StockClients:
+    """Clients of one line, all in one process: a start of Java is dear."""
+
+    def __init__(self, line: str, home: Path, *, flags: Sequence[str] = QUICK_START) -> None:
+        self.line = line
+        self.process = ScenarioProcess(line, home, flags=flags)
+        self._numbers = itertools.count()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.__exit__(kind, error, trace)
+
+    def producer(self, name_server: str, **options: object) -> Producer:
+        """Start a producer; ``topicQueues`` and ``maxMessageBytes`` override the client's defaults."""
+        return Producer(self._start("producer", name_server, "tanist-producer", **options), self.process)
+
+    def push_consumer(
+        self, name_server: str, group: str, topic: str, *, start: str = FROM_FIRST, **options: object
+    ) -> PushConsumer:
+        """Start a push consumer.
+
+        ``expression`` names tags; ``isOrderly`` and ``isBroadcasting`` are false; ``timestamp`` is for
+        FROM_TIMESTAMP, in the client's format; ``heartbeatMs`` overrides the client's 30 s.
+        """
+        options = {"topic": topic, "expression": "*", "from": start, **options}
+        return PushConsumer(self._start("push-consumer", name_server, group, **options), self.process)
+
+    def lite_consumer(self, name_server: str, group: str, topic: str, **options: object) -> LiteConsumer:
+        """Start a lite pull consumer, on one queue alone if ``brokerName`` and ``queueId`` say which."""
+        options = {"topic": topic, "expression": "*", **options}
+        return LiteConsumer(self._start("lite-consumer", name_server, group, **options), self.process)
+
+    def pull_consumer(self, name_server: str, group: str) -> PullConsumer:
+        return PullConsumer(self._start("pull-consumer", name_server, group), self.process)
+
+    def _start(self, step: str, name_server: str, group: str, **options: object) -> str:
+        name = f"{step}-{next(self._numbers)}"
+        self.process.do(step, name=name, nameServer=name_server, group=group, **options)
+        return name

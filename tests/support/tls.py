@@ -1,0 +1,13 @@
+"""The certificates of tests/data/tls, as settings."""
+
+from pathlib import Path
+
+_FOLDER = Path(__file__).parents[1] / "data" / "tls"
+
+
+def certificate(name: str) -> str:
+    return str(_FOLDER / f"{name}.pem")
+
+
+def key(name: str) -> str:
+    return str(_FOLDER / f"{name}.key")

@@ -1,0 +1,597 @@
+import asyncio
+import gc
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tanist.broker.consumer_group import Client
+from tanist.broker.handlers import pull as pull_module
+from tanist.broker.handlers.pull import PullHandler
+from tanist.broker.longpoll import ParkedPulls
+from tanist.broker.settings import BrokerSettings
+from tanist.errors import ResponseError
+from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel, SubscriptionGroupConfig
+from tanist.model.subscription import SQL92, SubscriptionData, subscribe
+from tanist.model.topics import TopicConfig
+from tanist.protocol.bodies.client import ConsumerData, HeartbeatData
+from tanist.protocol.codes import FLAG_ONE_WAY, HeaderEncoding, RequestCode, ResponseCode
+from tanist.protocol.command import Command
+from tanist.protocol.frame import FrameDecoder, encode_command
+from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse
+from tanist.protocol.record import decode_record
+from tests.support.broker_tables import SETTINGS
+from tests.support.clocks import FakeClock
+from tests.support.conditions import until
+from tests.support.fake_connection import FakeConnection
+from tests.support.messages import TOPIC, make_message
+from tests.support.working_broker import WorkingBroker, working_broker
+
+C = ResponseCode
+G = "GroupA"
+COMMIT, SUSPEND, SUBSCRIPTION, LITE = 1, 2, 4, 16
+
+
+class _Pulling:
+    """The pull handler of a working broker, asked as a connection asks it."""
+
+    def __init__(self, broker: WorkingBroker, clock: FakeClock) -> None:
+        self.state = broker.state
+        self.clock = clock
+        self.connection = FakeConnection()
+        self.handler = PullHandler(broker.state)
+        broker.state.store.dispatcher.on_indexed = self.handler.on_indexed
+
+    def request(self, queue_offset: int = 0, **fields: Any) -> Command:
+        given: dict[str, Any] = {
+            "consumer_group": G,
+            "topic": TOPIC,
+            "queue_id": 0,
+            "max_message_count": 32,
+            "sys_flag": SUBSCRIPTION,
+            "consumer_offset": 0,
+            "suspend_timeout_ms": 15_000,
+            "sub_version": 0,
+            "subscription": "*",
+            **fields,
+        }
+        header = PullMessageRequest(queue_offset=queue_offset, **given)  # pyright: ignore[reportArgumentType]
+        return Command.request(RequestCode.PULL_MESSAGE, header, opaque=9)
+
+    def pull(
+        self,
+        queue_offset: int = 0,
+        *,
+        code: RequestCode = RequestCode.PULL_MESSAGE,
+        encoding: HeaderEncoding = HeaderEncoding.JSON,
+        is_one_way: bool = False,
+        connection: FakeConnection | None = None,
+        **fields: Any,
+    ) -> Command | None:
+        """The answer, or None if there is none now. A refusal is the answer it becomes on the wire."""
+        request = self.request(queue_offset, **fields)
+        request.encoding = encoding
+        if is_one_way:
+            request.flag |= FLAG_ONE_WAY
+        (received,) = FrameDecoder().feed(encode_command(request))
+        try:
+            answer = self.handler.routes()[code](received, connection or self.connection)
+        except ResponseError as refusal:
+            return received.reply(refusal.code, remark=refusal.remark)
+        if answer is None:
+            return None
+        assert isinstance(answer, bytes)
+        (shown,) = FrameDecoder().feed(answer)
+        assert (shown.opaque, shown.is_response, shown.encoding) == (9, True, encoding)
+        return shown
+
+    def park(self, queue_offset: int = 0, *, sys_flag: int = SUSPEND | SUBSCRIPTION, **fields: Any) -> None:
+        assert self.pull(queue_offset, sys_flag=sys_flag, **fields) is None
+
+    def code(self, queue_offset: int = 0, **fields: Any) -> int:
+        answer = self.pull(queue_offset, **fields)
+        assert answer is not None
+        return answer.code
+
+    def append(self, *tags: str, queue_id: int = 0) -> None:
+        """One message for each tag, visible at once."""
+        for number, tag in enumerate(tags):
+            self.state.store.append(make_message(number, tag=tag, queue_id=queue_id))
+        self.state.store.dispatch()
+
+    def heartbeat(
+        self,
+        *subscriptions: SubscriptionData,
+        message_model: MessageModel = MessageModel.CLUSTERING,
+    ) -> None:
+        consumer = ConsumerData(
+            group_name=G,
+            consume_type=ConsumeType("CONSUME_PASSIVELY"),
+            message_model=message_model,
+            consume_from_where=ConsumeFromWhere("CONSUME_FROM_LAST_OFFSET"),
+            subscription_data_set=list(subscriptions),
+        )
+        self.state.clients.on_heartbeat(
+            Client(self.connection, "client", "JAVA", 479),
+            HeartbeatData(client_id="client", consumer_data_set=[consumer]),
+            now_ms=self.clock.now_ms(),
+        )
+
+    async def answer(self) -> Command:
+        """The one late answer that has come or comes soon."""
+        await until(lambda: len(self.connection.sent) > 0)
+        (answer,) = self.connection.take_sent()
+        assert (answer.opaque, answer.is_response) == (9, True)
+        return answer
+
+
+def offsets(answer: Command) -> tuple[int, int, int, int]:
+    """What a client needs of every answer to a pull: broker, next, min and max."""
+    header = answer.header(PullMessageResponse)
+    return header.suggested_broker_id, header.next_begin_offset, header.min_offset, header.max_offset
+
+
+def bodies(answer: Command) -> list[bytes]:
+    data, found = memoryview(answer.body), list[bytes]()
+    while data:
+        record = decode_record(data)
+        found.append(bytes(record.body))
+        data = data[record.size_bytes :]
+    return found
+
+
+def run(
+    root: Path,
+    scenario: Callable[[_Pulling], Awaitable[None]],
+    *,
+    settings: BrokerSettings = SETTINGS,
+) -> None:
+    async def with_broker() -> None:
+        clock = FakeClock()
+        async with working_broker(root, settings, clock=clock) as broker:
+            broker.state.topics.put(TopicConfig(topic_name=TOPIC, read_queue_count=4, write_queue_count=4))
+            pulling = _Pulling(broker, clock)
+            await scenario(pulling)
+            pulling.handler.close()
+
+    asyncio.run(with_broker())
+
+
+@pytest.mark.parametrize("encoding", list(HeaderEncoding))
+@pytest.mark.parametrize("code", [RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE])
+def test_messages_are_found_as_they_lie_in_the_log(
+    tmp_path: Path, code: RequestCode, encoding: HeaderEncoding
+) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        pulling.append("A", "B", "C")
+        answer = pulling.pull(1, code=code, encoding=encoding, sys_flag=SUBSCRIPTION | LITE)
+        assert answer is not None
+        assert (answer.code, answer.remark) == (C.SUCCESS, "FOUND")
+        assert offsets(answer) == (0, 3, 0, 3)
+        assert bodies(answer) == [b"message 1 ", b"message 2 "]
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("queue_id", "queue_offset", "code", "found"),
+    [
+        (1, 0, C.PULL_NOT_FOUND, (0, 0, 0, 0)),
+        (1, 5, C.PULL_OFFSET_MOVED, (0, 0, 0, 0)),
+        (1, -1, C.PULL_OFFSET_MOVED, (0, 0, 0, 0)),
+        (0, 3, C.PULL_NOT_FOUND, (0, 3, 0, 3)),
+        (0, 4, C.PULL_OFFSET_MOVED, (0, 3, 0, 3)),
+        (0, -1, C.PULL_OFFSET_MOVED, (0, 0, 0, 3)),
+    ],
+)
+def test_an_offset_without_messages_is_told_where_to_go(
+    tmp_path: Path,
+    queue_id: int,
+    queue_offset: int,
+    code: ResponseCode,
+    found: tuple[int, int, int, int],
+) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        pulling.append("A", "B", "C")
+        answer = pulling.pull(queue_offset, queue_id=queue_id)
+        assert answer is not None
+        assert (answer.code, offsets(answer), len(answer.body)) == (code, found, 0)
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.behaviour("S4-37", "S4-39")
+def test_who_pulls_what_has_been_deleted_is_moved_up_to_the_first_message(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        store = pulling.state.store
+        pulling.append(*["A"] * 100)
+        store.flush()
+        pulling.clock.set_now_ms(10**13)
+        assert store.clean(is_asked=True) > 0
+        queue = store.queues.find(TOPIC, 0)
+        assert queue is not None
+        assert queue.min_offset > 0
+        for asked in (0, queue.min_offset - 1):
+            answer = pulling.pull(asked, sys_flag=SUSPEND | SUBSCRIPTION)
+            assert answer is not None
+            assert (answer.code, answer.remark) == (C.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL")
+            assert offsets(answer) == (0, queue.min_offset, queue.min_offset, 100)
+        assert pulling.code(queue.min_offset) == C.SUCCESS
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.behaviour("S4-38", "S4-39")
+@pytest.mark.parametrize("asked", [4, 999_999_999, 2**62])
+def test_who_pulls_from_beyond_the_end_is_moved_back_to_it(tmp_path: Path, asked: int) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        pulling.append("A", "B", "C")
+        answer = pulling.pull(asked, sys_flag=SUSPEND | SUBSCRIPTION)
+        assert answer is not None
+        assert (answer.code, answer.remark) == (C.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY")
+        assert offsets(answer) == (0, 3, 0, 3)
+
+    run(tmp_path, scenario)
+
+
+def test_messages_that_nobody_wants_are_passed_over_at_once(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        pulling.append("A", "A")
+        answer = pulling.pull(0, subscription="B || C", sys_flag=SUSPEND | SUBSCRIPTION)
+        assert answer is not None
+        assert (answer.code, answer.remark) == (C.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE")
+        assert offsets(answer) == (0, 2, 0, 2)
+
+    run(tmp_path, scenario)
+
+
+def test_no_more_messages_are_given_than_asked_for_or_configured(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        pulling.append(*"ABCDEF")
+        for asked, given in ((2, 2), (0, 1), (-5, 1), (100, 4)):
+            answer = pulling.pull(0, max_message_count=asked)
+            assert answer is not None
+            assert len(bodies(answer)) == given
+
+    settings = msgspec.structs.replace(SETTINGS, max_transfer_count_on_message_in_memory=4)
+    run(tmp_path, scenario, settings=settings)
+
+
+class TestChecks:
+    """In the order of RocketMQ's PullMessageProcessor: a client acts on the first that fails."""
+
+    def test_a_broker_that_may_not_be_read(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            assert pulling.code(topic="unknown") == C.NO_PERMISSION
+
+        run(tmp_path, scenario, settings=msgspec.structs.replace(SETTINGS, broker_permission=2))
+
+    def test_an_unknown_group(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            assert pulling.code(topic="unknown") == C.SUBSCRIPTION_GROUP_NOT_EXIST
+
+        settings = msgspec.structs.replace(SETTINGS, auto_create_subscription_group=False)
+        run(tmp_path, scenario, settings=settings)
+
+    def test_a_group_that_may_not_consume(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.state.groups.put(SubscriptionGroupConfig(group_name=G, is_consume_enabled=False))
+            assert pulling.code(topic="unknown") == C.NO_PERMISSION
+
+        run(tmp_path, scenario)
+
+    def test_an_unknown_topic(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            assert pulling.code(topic="unknown", queue_id=99) == C.TOPIC_NOT_EXIST
+
+        run(tmp_path, scenario)
+
+    def test_a_topic_that_may_not_be_read(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.state.topics.put(TopicConfig(topic_name="closed", perm=2))
+            assert pulling.code(topic="closed", queue_id=99) == C.NO_PERMISSION
+
+        run(tmp_path, scenario)
+
+    @pytest.mark.parametrize("queue_id", [4, -1])
+    def test_a_queue_that_the_topic_does_not_have(self, tmp_path: Path, queue_id: int) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            assert pulling.code(queue_id=queue_id, subscription="||") == C.INVALID_PARAMETER
+
+        run(tmp_path, scenario)
+
+    def test_an_expression_that_names_no_tag(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            assert pulling.code(subscription="||") == C.SUBSCRIPTION_PARSE_FAILED
+            assert pulling.code(subscription="a > 1", expression_type=SQL92) == C.SYSTEM_ERROR
+
+        run(tmp_path, scenario)
+
+    def test_a_push_consumer_without_a_heartbeat(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            assert pulling.code(sys_flag=0, sub_version=5) == C.SUBSCRIPTION_NOT_EXIST
+            pulling.heartbeat(subscribe("another", "*", sub_version=5))
+            assert pulling.code(sys_flag=0, sub_version=5) == C.SUBSCRIPTION_NOT_EXIST
+
+        run(tmp_path, scenario)
+
+    def test_a_push_consumer_that_is_ahead_of_its_heartbeat(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.heartbeat(subscribe(TOPIC, "A", sub_version=5))
+            assert pulling.code(sys_flag=0, sub_version=6) == C.SUBSCRIPTION_NOT_LATEST
+            assert pulling.code(sys_flag=0, sub_version=5) == C.PULL_NOT_FOUND
+            assert pulling.code(sys_flag=0, sub_version=4) == C.PULL_NOT_FOUND
+
+        run(tmp_path, scenario)
+
+    def test_a_group_that_broadcasts_though_it_may_not(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.state.groups.put(SubscriptionGroupConfig(group_name=G, is_broadcast_enabled=False))
+            pulling.heartbeat(
+                subscribe("another", "*", sub_version=5), message_model=MessageModel.BROADCASTING
+            )
+            assert pulling.code(sys_flag=0, sub_version=5) == C.NO_PERMISSION
+
+        run(tmp_path, scenario)
+
+    def test_a_pull_that_brings_its_subscription_needs_no_heartbeat(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.append("A", "B")
+            answer = pulling.pull(0, sys_flag=SUBSCRIPTION, subscription="B", sub_version=0)
+            assert answer is not None
+            assert bodies(answer) == [b"message 1 "]
+
+        run(tmp_path, scenario)
+
+
+def test_a_push_consumer_gets_what_its_heartbeat_said(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        pulling.heartbeat(subscribe(TOPIC, "B", sub_version=5))
+        pulling.append("A", "B", "B")
+        answer = pulling.pull(0, sys_flag=SUSPEND, sub_version=5, subscription=None)
+        assert answer is not None
+        assert bodies(answer) == [b"message 1 ", b"message 2 "]
+
+    run(tmp_path, scenario)
+
+
+def test_an_offset_is_committed_once_and_only_if_the_pull_says_so(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        state = pulling.state
+        pulling.pull(consumer_offset=7)
+        assert state.offsets.find(G, TOPIC, 0) is None
+        pulling.park(sys_flag=COMMIT | SUSPEND | SUBSCRIPTION, consumer_offset=7)
+        assert state.offsets.find(G, TOPIC, 0) == 7
+        state.offsets.commit(G, TOPIC, 0, 8)
+        pulling.append("A")
+        assert (await pulling.answer()).code == C.SUCCESS
+        assert state.offsets.find(G, TOPIC, 0) == 8
+        pulling.pull(sys_flag=COMMIT | SUBSCRIPTION, consumer_offset=-1)
+        assert state.offsets.find(G, TOPIC, 0) == 8
+        assert pulling.code(sys_flag=COMMIT, sub_version=1, consumer_offset=9) == C.SUBSCRIPTION_NOT_EXIST
+        assert state.offsets.find(G, TOPIC, 0) == 8
+
+    run(tmp_path, scenario)
+
+
+class TestParked:
+    @pytest.mark.parametrize("encoding", list(HeaderEncoding))
+    def test_a_message_answers_the_pull_that_waits_for_it(
+        self, tmp_path: Path, encoding: HeaderEncoding
+    ) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park(encoding=encoding)
+            pulling.park(queue_id=1)
+            pulling.append("A")
+            answer = await pulling.answer()
+            assert (answer.code, answer.encoding, bodies(answer)) == (C.SUCCESS, encoding, [b"message 0 "])
+            assert offsets(answer) == (0, 1, 0, 1)
+            pulling.append("B")
+            assert pulling.connection.sent == []
+
+        run(tmp_path, scenario)
+
+    def test_a_pull_that_may_not_wait_is_answered_at_once(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            assert pulling.code(sys_flag=SUBSCRIPTION) == C.PULL_NOT_FOUND
+            assert pulling.code(sys_flag=SUSPEND | SUBSCRIPTION, suspend_timeout_ms=0) == C.PULL_NOT_FOUND
+            assert pulling.code(5, sys_flag=SUSPEND | SUBSCRIPTION) == C.PULL_OFFSET_MOVED
+
+        run(tmp_path, scenario)
+
+    def test_a_message_for_others_leaves_it_waiting_and_is_not_looked_at_again(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park(subscription="B")
+            pulling.append("A", "A")
+            assert pulling.connection.sent == []
+            (parked,) = pulling.handler._parked.drain()
+            assert parked.queue_offset == 2
+            pulling.handler._parked.park(parked)
+            pulling.append("A", "B")
+            answer = await pulling.answer()
+            assert (bodies(answer), offsets(answer)) == ([b"message 1 "], (0, 4, 0, 4))
+
+        run(tmp_path, scenario)
+
+    def test_a_flood_for_others_does_not_hide_what_comes_at_its_end(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park(subscription="B")
+            # Dispatched together, and more than one look of a pull reaches.
+            pulling.append(*["A"] * 900, "B")
+            answer = await pulling.answer()
+            assert answer.code == C.PULL_RETRY_IMMEDIATELY
+            next_offset = offsets(answer)[1]
+            answer = pulling.pull(next_offset, subscription="B", sys_flag=SUSPEND | SUBSCRIPTION)
+            assert answer is not None
+            assert (answer.code, offsets(answer)[1]) == (C.SUCCESS, 901)
+
+        run(tmp_path, scenario)
+
+    def test_its_time_ends_at_its_deadline(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.append("A")
+            pulling.park(1, suspend_timeout_ms=20)
+            await asyncio.sleep(0.05)
+            assert pulling.connection.sent == []  # The broker's clock stands still.
+            pulling.clock.advance_ms(20)
+            answer = await pulling.answer()
+            assert (answer.code, offsets(answer)) == (C.PULL_NOT_FOUND, (0, 1, 0, 1))
+            pulling.append("B")
+            assert pulling.connection.sent == []
+
+        run(tmp_path, scenario)
+
+    def test_the_wall_clock_does_not_decide_how_long_it_waits(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park(suspend_timeout_ms=20)
+            pulling.clock.set_now_ms(0)
+            pulling.clock.set_monotonic_s(pulling.clock.monotonic_s() + 1)
+            assert (await pulling.answer()).code == C.PULL_NOT_FOUND
+
+        run(tmp_path, scenario)
+
+    def test_a_shorter_wait_does_not_wait_for_a_longer_one(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park(suspend_timeout_ms=500_000)
+            pulling.park(queue_id=1, suspend_timeout_ms=10)
+            pulling.clock.advance_ms(10)
+            await pulling.answer()
+            assert len(pulling.handler._parked) == 1
+
+        run(tmp_path, scenario)
+
+    def test_nobody_waits_longer_than_ten_minutes(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park(suspend_timeout_ms=2**62)
+            now_ms = pulling.handler._now_ms()
+            assert pulling.handler._parked.next_deadline_ms == now_ms + 600_000
+
+        run(tmp_path, scenario)
+
+    def test_without_long_polling_it_waits_a_second(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park()
+            assert pulling.handler._parked.next_deadline_ms == pulling.handler._now_ms() + 1000
+
+        run(tmp_path, scenario, settings=msgspec.structs.replace(SETTINGS, long_polling_enable=False))
+
+    def test_what_the_old_subscription_passed_over_the_new_one_gets(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.heartbeat(subscribe(TOPIC, "A", sub_version=5))
+            pulling.park(sys_flag=SUSPEND, sub_version=5, subscription=None)
+            pulling.append("B")
+            pulling.heartbeat(subscribe(TOPIC, "A || B", sub_version=6))
+            pulling.append("A")
+            answer = await pulling.answer()
+            assert (answer.code, len(bodies(answer)), offsets(answer)[1]) == (C.SUCCESS, 2, 2)
+
+        run(tmp_path, scenario)
+
+    def test_a_topic_that_was_deleted_meanwhile_does_not_exist(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park(suspend_timeout_ms=10)
+            pulling.state.topics.delete(TOPIC)
+            pulling.clock.advance_ms(10)
+            assert (await pulling.answer()).code == C.TOPIC_NOT_EXIST
+
+        run(tmp_path, scenario)
+
+    def test_the_end_of_its_connection_takes_it_along(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park()
+            pulling.connection.close("gone")
+            pulling.handler.on_lost(pulling.connection)
+            assert len(pulling.handler._parked) == 0
+            pulling.append("A")
+
+        run(tmp_path, scenario)
+
+    def test_a_connection_that_closes_is_not_sent_to(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park()
+            pulling.connection.close("going")
+            pulling.append("A")
+            assert len(pulling.handler._parked) == 0
+
+        run(tmp_path, scenario)
+
+    def test_too_many_are_told_that_the_broker_is_busy(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.handler._parked = ParkedPulls(max_count=3, max_per_peer=2)
+            pulling.park()
+            pulling.park(queue_id=1)
+            assert pulling.code(queue_id=2, sys_flag=SUSPEND | SUBSCRIPTION) == C.SYSTEM_BUSY
+            others = FakeConnection("127.0.0.1:6")
+            assert pulling.pull(sys_flag=SUSPEND | SUBSCRIPTION, connection=others) is None
+            answer = pulling.pull(sys_flag=SUSPEND | SUBSCRIPTION, connection=others)
+            assert answer is not None
+            assert answer.code == C.SYSTEM_BUSY
+
+        run(tmp_path, scenario)
+
+    def test_a_one_way_pull_never_waits_and_is_never_answered(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            flags = COMMIT | SUSPEND | SUBSCRIPTION
+            assert pulling.pull(sys_flag=flags, is_one_way=True, consumer_offset=3) is None
+            assert len(pulling.handler._parked) == 0
+            assert pulling.state.offsets.find(G, TOPIC, 0) == 3
+
+        run(tmp_path, scenario)
+
+    def test_it_does_not_keep_the_bytes_it_came_in(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            frame = encode_command(pulling.request(sys_flag=SUSPEND | SUBSCRIPTION))
+            received_bytes = bytearray(frame * 2)
+            first, second = FrameDecoder().feed(received_bytes)  # pyright: ignore[reportArgumentType]
+            assert pulling.handler.pull(first, pulling.connection) is None
+            del first, second
+            gc.collect()
+            received_bytes.clear()  # Raises BufferError while anybody has a view of it.
+            pulling.append("A")
+            assert (await pulling.answer()).code == C.SUCCESS
+
+        run(tmp_path, scenario)
+
+    def test_one_that_fails_is_answered_and_takes_no_other_along(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        really_read = pull_module.read_queue
+
+        def read_queue(*args: Any, **kwargs: Any) -> Any:
+            if kwargs["max_count"] == 13:
+                raise ZeroDivisionError("a mistake")
+            return really_read(*args, **kwargs)
+
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park(max_message_count=13)
+            pulling.park()
+            pulling.park(queue_id=1, max_message_count=13, suspend_timeout_ms=10)
+            pulling.park(queue_id=1, suspend_timeout_ms=10)
+            with monkeypatch.context() as patch:
+                patch.setattr(pull_module, "read_queue", read_queue)
+                pulling.append("A")
+                codes = [answer.code for answer in pulling.connection.take_sent()]
+                assert codes == [C.SYSTEM_ERROR, C.SUCCESS]
+                assert pulling.state.store.log.refusal is None
+                pulling.clock.advance_ms(10)
+                await until(lambda: len(pulling.connection.sent) == 2)
+            codes = [answer.code for answer in pulling.connection.take_sent()]
+            assert codes == [C.SYSTEM_ERROR, C.PULL_NOT_FOUND]
+            pulling.park(1, suspend_timeout_ms=10)
+            pulling.clock.advance_ms(10)
+            await pulling.answer()  # The timer lives on.
+
+        run(tmp_path, scenario)
+        assert [record.levelno for record in caplog.records] == [logging.ERROR] * 2
+
+    def test_all_are_answered_when_the_broker_stops(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            for queue_id in range(4):
+                pulling.park(queue_id=queue_id)
+            pulling.handler.close()
+            assert [answer.code for answer in pulling.connection.take_sent()] == [C.PULL_NOT_FOUND] * 4
+
+        run(tmp_path, scenario)

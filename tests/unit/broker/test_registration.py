@@ -1,0 +1,142 @@
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pytest
+
+from tanist.broker import settings as settings_module
+from tanist.broker.registration import Registration
+from tanist.errors import ConnectFailed
+from tanist.model.topics import TopicConfig
+from tanist.protocol.bodies import decode_java_json
+from tanist.protocol.bodies.registration import RegisterBrokerBody, registration_crc
+from tanist.protocol.codes import RequestCode, ResponseCode
+from tanist.protocol.command import Command
+from tanist.protocol.headers.nameserver import BrokerIdentityRequest, RegisterBrokerRequest
+from tanist.remoting import RemotingClient
+from tests.support.broker_tables import SETTINGS, open_state
+from tests.support.conditions import until
+
+TWO = msgspec.structs.replace(SETTINGS, namesrv_addr="ns1:9876;ns2:9876", listen_port=11911)
+
+
+class _Asked:
+    """Keeps what name servers are asked, and answers as it is told."""
+
+    def __init__(self, answer: Callable[[str, Command], Command] | None = None) -> None:
+        self.requests: list[tuple[str, Command]] = []
+        self._answer = answer or _accept
+
+    async def request(self, address: str, command: Command, *, timeout_s: float) -> Command:
+        assert 0 < timeout_s <= 3
+        self.requests.append((address, command))
+        await asyncio.sleep(0)
+        return self._answer(address, command)
+
+    @property
+    def client(self) -> RemotingClient:
+        return cast("RemotingClient", self)
+
+
+def _accept(_server: str, request: Command) -> Command:
+    return request.reply()
+
+
+def test_every_name_server_is_told_who_and_where_the_broker_is_and_its_topics(tmp_path: Path) -> None:
+    state, asked = open_state(tmp_path, TWO), _Asked()
+    asyncio.run(Registration(state, asked.client).register())
+
+    assert [server for server, _ in asked.requests] == ["ns1:9876", "ns2:9876"]
+    for _, request in asked.requests:
+        assert request.code == RequestCode.REGISTER_BROKER
+        header = request.header(RegisterBrokerRequest)
+        assert (header.broker_name, header.broker_id, header.cluster_name) == (
+            *("broker-a", 0),
+            "DefaultCluster",
+        )
+        assert (header.broker_addr, header.ha_server_addr) == ("127.0.0.1:11911", "127.0.0.1:11912")
+        assert header.body_crc32 == registration_crc(request.body)
+        body = decode_java_json(request.body, RegisterBrokerBody)
+        assert body.topic_configs.topics == state.topics.table.topics
+        assert body.topic_configs.data_version == state.topics.data_version
+
+
+def test_every_name_server_is_told_goodbye(tmp_path: Path) -> None:
+    asked = _Asked()
+    asyncio.run(Registration(open_state(tmp_path, TWO), asked.client).unregister())
+    assert [request.code for _, request in asked.requests] == [RequestCode.UNREGISTER_BROKER] * 2
+    header = asked.requests[0][1].header(BrokerIdentityRequest)
+    assert (header.broker_name, header.broker_addr) == ("broker-a", "127.0.0.1:11911")
+
+
+def test_a_name_server_that_fails_or_refuses_is_one_warning_and_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(server: str, request: Command) -> Command:
+        if server == "ns1:9876":
+            raise ConnectFailed(server, "refused")
+        return request.reply(ResponseCode.SYSTEM_ERROR, remark="who are you")
+
+    asked = _Asked(answer)
+    asyncio.run(Registration(open_state(tmp_path, TWO), asked.client).register())
+    assert len(asked.requests) == 2
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+    assert "ns1:9876" in caplog.text
+    assert "who are you" in caplog.text
+
+
+def test_a_new_topic_is_told_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        state, asked = open_state(tmp_path, TWO), _Asked()
+        registration = Registration(state, asked.client)
+        state.topics.on_change(registration.topics_changed)
+        run = asyncio.create_task(registration.run())
+        await asyncio.sleep(0)
+        assert asked.requests == []
+        state.topics.put(TopicConfig(topic_name="new"))
+        await until(lambda: len(asked.requests) == 2, timeout_s=2)
+        body = decode_java_json(asked.requests[0][1].body, RegisterBrokerBody)
+        assert "new" in body.topic_configs.topics
+        run.cancel()
+        await asyncio.wait([run])
+
+    asyncio.run(scenario())
+
+
+def test_a_topic_that_comes_while_the_last_is_told_is_told_too(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        state, asked = open_state(tmp_path, TWO), _Asked()
+        registration = Registration(state, asked.client)
+        run = asyncio.create_task(registration.run())
+        registration.topics_changed()
+        await until(lambda: len(asked.requests) == 2)
+        registration.topics_changed()
+        registration.topics_changed()
+        await until(lambda: len(asked.requests) == 4)
+        await asyncio.sleep(0.01)
+        assert len(asked.requests) == 4
+        run.cancel()
+        await asyncio.wait([run])
+
+    asyncio.run(scenario())
+
+
+def test_the_broker_registers_again_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings_module, "_REGISTER_MS_RANGE", (1, 10))
+
+    async def scenario() -> None:
+        asked = _Asked()
+        run = asyncio.create_task(Registration(open_state(tmp_path, TWO), asked.client).run())
+        await until(lambda: len(asked.requests) >= 6)
+        run.cancel()
+        await asyncio.wait([run])
+
+    asyncio.run(scenario())
+
+
+def test_without_a_name_server_nothing_is_told(tmp_path: Path) -> None:
+    asked = _Asked()
+    asyncio.run(Registration(open_state(tmp_path), asked.client).register())
+    assert asked.requests == []

@@ -1,0 +1,180 @@
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from tanist.broker import writer as writer_module
+from tanist.errors import CorruptRecord, DiskFull, NotWritable
+from tanist.protocol.codes import ResponseCode
+from tanist.store import MessageStore
+from tests.support.conditions import until
+from tests.support.messages import TOPIC, make_message
+from tests.support.working_broker import SYNC, working_broker
+
+
+def max_offset(store: MessageStore) -> int:
+    queue = store.queues.find(TOPIC, 0)
+    return queue.max_offset if queue is not None else 0
+
+
+def test_what_one_turn_of_the_loop_appends_is_dispatched_together(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            told: list[int] = []
+            broker.state.store.dispatcher.on_indexed = lambda _topic, _queue, end: told.append(end)
+            for number in range(5):
+                broker.state.writer.append(make_message(number))
+            broker.state.writer.append_batch([make_message(5), make_message(6)])
+            assert max_offset(broker.state.store) == 0
+            await asyncio.sleep(0)
+            assert max_offset(broker.state.store) == 7
+            assert told == [7]
+
+    asyncio.run(scenario())
+
+
+def test_a_dispatch_that_lacks_room_is_tried_again_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(writer_module, "_RETRY_S", 0.01)
+
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, calls = broker.state.store, 0
+            really_dispatch = store.dispatch
+
+            def dispatch() -> int:
+                nonlocal calls
+                calls += 1
+                if calls < 3:
+                    raise DiskFull("a queue", 20)
+                return really_dispatch()
+
+            monkeypatch.setattr(store, "dispatch", dispatch)
+            broker.state.writer.append(make_message())
+            await until(lambda: max_offset(store) == 1)
+            assert calls == 3
+            assert store.log.refusal is None
+
+    asyncio.run(scenario())
+    assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
+
+
+def test_a_log_that_can_not_be_read_back_takes_no_more_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store = broker.state.store
+
+            def dispatch() -> int:
+                raise CorruptRecord("commitlog/0", 17, "no record")
+
+            monkeypatch.setattr(store, "dispatch", dispatch)
+            broker.state.writer.append(make_message())
+            await asyncio.sleep(0)
+            with pytest.raises(NotWritable, match="no record"):
+                broker.state.writer.append(make_message())
+
+    asyncio.run(scenario())
+
+
+def test_an_answer_comes_when_the_message_is_on_disk(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path, store_settings=SYNC) as broker:
+            codes: list[ResponseCode] = []
+            broker.disk.may_sync.clear()
+            broker.start_flushing()
+            appended = broker.state.writer.append(make_message())
+            broker.state.writer.when_flushed(appended.end, codes.append)
+            await asyncio.sleep(0.05)
+            assert codes == []
+            broker.disk.may_sync.set()
+            await until(lambda: codes == [ResponseCode.SUCCESS])
+            assert broker.state.store.log.flushed_to >= appended.end
+
+    asyncio.run(scenario())
+
+
+def test_a_disk_that_is_too_slow_is_a_timeout_and_one_that_fails_too(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        codes: list[ResponseCode] = []
+        async with working_broker(tmp_path, store_settings=SYNC) as broker:
+            broker.disk.is_sync_broken = True
+            broker.start_flushing()
+            appended = broker.state.writer.append(make_message())
+            broker.state.writer.when_flushed(appended.end, codes.append)
+            await until(lambda: codes == [ResponseCode.FLUSH_DISK_TIMEOUT])
+            with pytest.raises(NotWritable):
+                broker.state.writer.append(make_message())
+            broker.state.writer.when_flushed(appended.end, codes.append)
+            await until(lambda: codes == [ResponseCode.FLUSH_DISK_TIMEOUT] * 2)
+
+    asyncio.run(scenario())
+
+
+def test_a_message_that_is_cut_again_was_not_stored(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        codes: list[ResponseCode] = []
+        async with working_broker(tmp_path, store_settings=SYNC) as broker:
+            writer, store = broker.state.writer, broker.state.store
+            appended = writer.append(make_message())
+            writer.when_flushed(appended.end, codes.append)
+            await asyncio.sleep(0)
+            store.truncate_to(appended.log_offset)
+            broker.start_flushing()
+            await until(lambda: codes == [ResponseCode.SERVICE_NOT_AVAILABLE])
+
+    asyncio.run(scenario())
+
+
+def test_so_many_sends_may_wait_for_the_disk_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "MAX_WAITING_SENDS", 2)
+
+    async def scenario() -> None:
+        codes: list[ResponseCode] = []
+        async with working_broker(tmp_path, store_settings=SYNC) as broker:
+            writer = broker.state.writer
+            for number in range(2):
+                assert not writer.is_overloaded
+                writer.when_flushed(writer.append(make_message(number)).end, codes.append)
+            assert writer.is_overloaded
+            broker.start_flushing()
+            await until(lambda: len(codes) == 2)
+            assert not writer.is_overloaded
+
+    asyncio.run(scenario())
+
+
+def test_a_writer_that_closes_answers_what_waits_and_takes_nothing_more(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        codes: list[ResponseCode] = []
+        async with working_broker(tmp_path, store_settings=SYNC) as broker:
+            writer = broker.state.writer
+            writer.when_flushed(writer.append(make_message()).end, codes.append)
+            broker.start_flushing()
+            await writer.close(5)
+            assert codes == [ResponseCode.SUCCESS]
+            with pytest.raises(NotWritable, match="stops"):
+                writer.append(make_message())
+
+    asyncio.run(scenario())
+
+
+def test_a_writer_does_not_wait_for_ever_for_the_disk(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        codes: list[ResponseCode] = []
+        async with working_broker(tmp_path, store_settings=SYNC) as broker:
+            writer = broker.state.writer
+            broker.disk.may_sync.clear()
+            broker.start_flushing()
+            writer.when_flushed(writer.append(make_message()).end, codes.append)
+            await writer.close(0.01)
+            assert codes == []
+            broker.disk.may_sync.set()
+            await until(lambda: codes == [ResponseCode.SUCCESS])
+
+    asyncio.run(scenario())

@@ -1,0 +1,426 @@
+"""A connection over a transport that is only pretended."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tanist.errors import ConnectionLost, LocalProtocolError, RequestTimeout, TooBusy
+from tanist.protocol import Command, FrameDecoder, encode_command
+from tanist.remoting.connection import MAX_WAITING_BYTES, Connection, Handler
+from tanist.remoting.settings import ConnectionLimits
+from tanist.remoting.watch import CloseCause
+
+ECHO, FAIL, BIG, CLOSE, PARK = range(1, 6)
+LIMITS = ConnectionLimits(
+    idle_s=60, frame_s=60, write_s=60, high_water_bytes=4000, low_water_bytes=1000, max_outstanding=3
+)
+BAD_FRAME = bytes.fromhex("7fffffff 00000000")
+
+
+class FakeTransport(asyncio.Transport):
+    """Keeps what is written. Past its high-water mark it is full until ``take_all``."""
+
+    def __init__(self, peername: tuple[Any, ...] = ("10.0.0.7", 40112)) -> None:
+        super().__init__({"peername": peername})
+        self.writes: list[bytes] = []
+        self.waiting_bytes = 0
+        self.is_slow = self.is_reading_paused = self.is_closed = self.is_aborted = False
+
+    def attach(self, connection: Connection) -> None:
+        self._connection = connection
+        connection.connection_made(self)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        assert high is not None
+        self._high = high
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        assert not self.is_closed
+        self.writes.append(bytes(data))
+        if self.is_slow:
+            was_full = self.waiting_bytes > self._high
+            self.waiting_bytes += len(data)
+            if self.waiting_bytes > self._high and not was_full:
+                self._connection.pause_writing()
+
+    def take_all(self) -> None:
+        self.waiting_bytes = 0
+        self._connection.resume_writing()
+
+    def get_write_buffer_size(self) -> int:
+        return self.waiting_bytes
+
+    def pause_reading(self) -> None:
+        self.is_reading_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_reading_paused = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def abort(self) -> None:
+        self.is_closed = self.is_aborted = True
+
+    def answers(self) -> list[Command]:
+        return list(FrameDecoder().feed(b"".join(self.writes)))
+
+
+@dataclass
+class FakeKeeper:
+    ends: list[tuple[CloseCause, str]] = field(default_factory=list[tuple[CloseCause, str]])
+    mistakes: list[Exception] = field(default_factory=list[Exception])
+    refusal: str | None = None
+
+    def admit(self, connection: Connection) -> str | None:
+        return self.refusal
+
+    def forget(self, connection: Connection, cause: CloseCause, reason: str) -> None:
+        self.ends.append((cause, reason))
+
+    def report_mistake(self, connection: Connection, request: Command, error: Exception) -> None:
+        self.mistakes.append(error)
+
+
+def echo(request: Command, _connection: Connection) -> Command:
+    return request.reply(body=bytes(request.body))
+
+
+def fail(request: Command, _connection: Connection) -> Command:
+    raise RuntimeError("no luck")
+
+
+def big(request: Command, _connection: Connection) -> Command:
+    return request.reply(body=bytes(2000))
+
+
+def close(request: Command, connection: Connection) -> Command:
+    connection.close("asked to")
+    return request.reply(body=b"bye")
+
+
+def park(request: Command, _connection: Connection) -> None:
+    return None
+
+
+HANDLERS: dict[int, Handler] = {ECHO: echo, FAIL: fail, BIG: big, CLOSE: close, PARK: park}
+
+
+class Scene:
+    """A connection, its transport and its keeper."""
+
+    def __init__(
+        self,
+        *,
+        handlers: Mapping[int, Handler] = HANDLERS,
+        is_server: bool = True,
+        refusal: str | None = None,
+    ) -> None:
+        self.keeper = FakeKeeper(refusal=refusal)
+        self.transport = FakeTransport()
+        self.connection = Connection(handlers, LIMITS, self.keeper, holds_back=is_server)
+        self.transport.attach(self.connection)
+
+    def receive(self, *commands: Command) -> None:
+        self.connection.data_received(b"".join(map(encode_command, commands)))
+
+
+def ask(code: int, opaque: int = 0, **fields: Any) -> Command:
+    return Command.request(code, opaque=opaque, **fields)
+
+
+def in_loop(scenario: Callable[[], Any]) -> None:
+    async def run() -> None:
+        outcome = scenario()
+        if outcome is not None:
+            await outcome
+
+    asyncio.run(run())
+
+
+def test_the_frames_of_one_read_are_answered_with_one_write() -> None:
+    def scenario() -> None:
+        scene = Scene()
+        scene.receive(ask(ECHO, 1, body=b"a"), ask(ECHO, 2, body=b"b"), ask(FAIL, 3), ask(4711, 4))
+        assert len(scene.transport.writes) == 1
+        answers = [(answer.opaque, answer.code) for answer in scene.transport.answers()]
+        assert answers == [(1, 0), (2, 0), (3, 1), (4, 3)]
+
+    in_loop(scenario)
+
+
+def test_what_a_handler_sends_leaves_with_the_answers() -> None:
+    def push(request: Command, connection: Connection) -> Command:
+        connection.send(Command.request(40, is_one_way=True))
+        return request.reply()
+
+    def scenario() -> None:
+        scene = Scene(handlers={ECHO: push})
+        scene.receive(ask(ECHO, 1))
+        assert len(scene.transport.writes) == 1
+        assert [answer.code for answer in scene.transport.answers()] == [40, 0]
+
+    in_loop(scenario)
+
+
+def test_an_answer_may_come_later_and_out_of_order() -> None:
+    def scenario() -> None:
+        scene = Scene()
+        parked = ask(PARK, 1)
+        scene.receive(parked, ask(ECHO, 2))
+        scene.connection.send(parked.reply())
+        assert [answer.opaque for answer in scene.transport.answers()] == [2, 1]
+
+    in_loop(scenario)
+
+
+def test_one_way_requests_are_handled_and_get_nothing() -> None:
+    seen: list[Command] = []
+
+    def scenario() -> None:
+        scene = Scene(handlers={ECHO: lambda request, _: seen.append(request) or request.reply(), FAIL: fail})
+        scene.receive(*(ask(code, is_one_way=True) for code in (ECHO, FAIL, 4711)))
+        assert len(seen) == 1
+        assert scene.transport.writes == []
+
+    in_loop(scenario)
+
+
+def test_a_pushed_request_with_the_opaque_of_ours_is_not_its_answer() -> None:
+    async def scenario() -> None:
+        scene = Scene(is_server=False)
+        answer = scene.connection.request(ask(7), 5)
+        (sent,) = scene.transport.answers()
+        scene.receive(ask(ECHO, sent.opaque))
+        assert not answer.done()
+        scene.receive(sent.reply(17))
+        assert (await answer).code == 17
+
+    in_loop(scenario)
+
+
+def test_an_answer_nobody_asked_for_changes_nothing() -> None:
+    def scenario() -> None:
+        scene = Scene()
+        scene.receive(ask(ECHO, 1).reply(), ask(ECHO, 2))
+        assert [answer.opaque for answer in scene.transport.answers()] == [2]
+        assert scene.connection.is_open
+
+    in_loop(scenario)
+
+
+def test_a_mistake_in_a_handler_is_told_to_the_peer_and_to_the_keeper() -> None:
+    def scenario() -> None:
+        scene = Scene()
+        scene.receive(ask(FAIL, 1))
+        assert scene.transport.answers()[0].remark == "RuntimeError: no luck"
+        assert [str(error) for error in scene.keeper.mistakes] == ["no luck"]
+        assert scene.connection.is_open
+
+    in_loop(scenario)
+
+
+def test_an_answer_too_long_for_a_frame_becomes_a_failure() -> None:
+    def scenario() -> None:
+        scene = Scene(handlers={ECHO: lambda request, _: request.reply(body=bytes(17 << 20))})
+        scene.receive(ask(ECHO, 1))
+        assert scene.transport.answers()[0].code == 1
+        assert isinstance(scene.keeper.mistakes[0], LocalProtocolError)
+
+    in_loop(scenario)
+
+
+def test_a_bad_frame_ends_the_connection_after_the_good_ones_were_answered() -> None:
+    def scenario() -> None:
+        scene = Scene()
+        scene.connection.data_received(encode_command(ask(ECHO, 1)) + BAD_FRAME)
+        scene.receive(ask(ECHO, 2))
+        assert [answer.opaque for answer in scene.transport.answers()] == [1]
+        assert scene.transport.is_closed
+        scene.connection.connection_lost(None)
+        ((cause, reason),) = scene.keeper.ends
+        assert cause is CloseCause.BAD_FRAME
+        assert "2147483651 bytes is over the limit" in reason
+
+    in_loop(scenario)
+
+
+def test_a_handler_that_closes_the_connection_has_the_last_word() -> None:
+    def scenario() -> None:
+        scene = Scene()
+        scene.receive(ask(CLOSE, 1), ask(ECHO, 2))
+        assert [answer.opaque for answer in scene.transport.answers()] == [1]
+        assert scene.transport.is_closed
+        assert not scene.transport.is_aborted
+
+    in_loop(scenario)
+
+
+def test_a_server_neither_reads_nor_works_for_a_peer_that_does_not_take_its_answers() -> None:
+    def scenario() -> None:
+        scene = Scene()
+        scene.transport.is_slow = True
+        scene.receive(*(ask(BIG, number) for number in range(5)))
+        scene.receive(ask(ECHO, 5))  # What had been read before the pause.
+        assert scene.transport.is_reading_paused
+        opaques: list[int] = []
+        while scene.transport.is_reading_paused:
+            assert scene.transport.waiting_bytes < 3 * 2000
+            scene.transport.take_all()
+            opaques = [answer.opaque for answer in scene.transport.answers()]
+        assert opaques == list(range(6))
+
+    in_loop(scenario)
+
+
+def test_a_client_reads_on_while_its_peer_is_slow_or_both_would_wait_for_ever() -> None:
+    def scenario() -> None:
+        scene = Scene(is_server=False)
+        scene.transport.is_slow = True
+        scene.receive(*(ask(BIG, number) for number in range(5)))
+        assert not scene.transport.is_reading_paused
+        assert len(scene.transport.answers()) == 5
+
+    in_loop(scenario)
+
+
+def test_too_much_waiting_for_a_peer_ends_the_connection() -> None:
+    def scenario() -> None:
+        scene = Scene()
+        scene.transport.is_slow = True
+        scene.connection.send(bytes(LIMITS.high_water_bytes + 1))
+        scene.transport.waiting_bytes = MAX_WAITING_BYTES + 1
+        with pytest.raises(TooBusy, match=r"10\.0\.0\.7:40112 is behind: \d+ bytes wait to be sent"):
+            scene.connection.request(ask(7), 1)
+        assert scene.connection.is_open
+        scene.connection.send(b"more")
+        assert scene.transport.is_aborted
+        assert not scene.connection.is_open
+
+    in_loop(scenario)
+
+
+def test_a_connection_given_up_while_it_serves_is_not_written_to() -> None:
+    def push(request: Command, connection: Connection) -> Command:
+        connection.send(b"one too many")
+        return request.reply()
+
+    def scenario() -> None:
+        scene = Scene(handlers={ECHO: push})
+        scene.transport.is_slow = True
+        scene.connection.send(bytes(LIMITS.high_water_bytes + 1))
+        scene.transport.waiting_bytes = MAX_WAITING_BYTES + 1
+        scene.receive(ask(ECHO, 1), ask(ECHO, 2))
+        assert scene.transport.is_aborted
+        assert len(scene.transport.writes) == 1
+
+    in_loop(scenario)
+
+
+def test_what_is_sent_on_a_closed_connection_is_dropped() -> None:
+    def scenario() -> None:
+        scene = Scene()
+        scene.connection.close("enough")
+        scene.connection.send(ask(7))
+        assert scene.transport.writes == []
+
+    in_loop(scenario)
+
+
+def test_a_request_without_an_answer_times_out_and_the_connection_lives() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        late = ask(7)
+        slow, quick = scene.connection.request(ask(8), 30), scene.connection.request(late, 0.01)
+        with pytest.raises(
+            RequestTimeout, match=r"10\.0\.0\.7:40112 did not answer request code 7 within 0\.01 s"
+        ):
+            await quick
+        scene.receive(late.reply())
+        assert scene.connection.is_open
+        assert not slow.done()
+        slow.cancel()
+
+    in_loop(scenario)
+
+
+def test_requests_fail_at_once_when_the_connection_is_lost() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        answer = scene.connection.request(ask(7), 30)
+        given_up = scene.connection.request(ask(7), 30)
+        given_up.cancel()
+        scene.connection.connection_lost(ConnectionResetError("reset by peer"))
+        with pytest.raises(ConnectionLost, match="reset by peer"):
+            await answer
+        with pytest.raises(ConnectionLost, match="reset by peer"):
+            scene.connection.request(ask(7), 30)
+        assert scene.keeper.ends == [(CloseCause.PEER, "reset by peer")]
+
+    in_loop(scenario)
+
+
+def test_an_answer_for_somebody_who_gave_up_is_dropped() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        command = ask(7)
+        scene.connection.request(command, 30).cancel()
+        scene.receive(command.reply())
+        assert scene.connection.is_open
+
+    in_loop(scenario)
+
+
+def test_too_many_requests_at_once_are_refused_unsent() -> None:
+    def scenario() -> None:
+        scene = Scene()
+        for _ in range(LIMITS.max_outstanding):
+            scene.connection.request(ask(7), 30)
+        written = len(scene.transport.writes)
+        with pytest.raises(TooBusy, match="3 requests wait for their answers"):
+            scene.connection.request(ask(7), 30)
+        assert len(scene.transport.writes) == written
+
+    in_loop(scenario)
+
+
+def test_a_request_that_cannot_be_written_does_not_wait_for_an_answer() -> None:
+    def scenario() -> None:
+        scene = Scene()
+        for _ in range(2 * LIMITS.max_outstanding):
+            with pytest.raises(LocalProtocolError):
+                scene.connection.request(ask(7, body=bytes(17 << 20)), 30)
+
+    in_loop(scenario)
+
+
+def test_a_connection_that_is_refused_is_closed_at_once() -> None:
+    def scenario() -> None:
+        scene = Scene(refusal="full")
+        assert scene.transport.is_aborted
+        scene.connection.connection_lost(None)
+        assert scene.keeper.ends == [(CloseCause.REFUSED, "full")]
+
+    in_loop(scenario)
+
+
+@pytest.mark.parametrize(
+    ("peername", "peer", "host"),
+    [
+        (("10.0.0.7", 40112), "10.0.0.7:40112", "0a00000700009cb0"),
+        (("::ffff:10.0.0.7", 40112, 0, 0), "10.0.0.7:40112", "0a00000700009cb0"),
+        (("::1", 40112, 0, 0), "[::1]:40112", "00" * 15 + "01" + "00009cb0"),
+        (None, "?", ""),
+    ],
+)
+def test_a_peer_is_known_by_its_address(peername: tuple[Any, ...], peer: str, host: str) -> None:
+    def scenario() -> None:
+        connection = Connection({}, LIMITS, FakeKeeper(), holds_back=True)
+        FakeTransport(peername).attach(connection)
+        assert connection.peer == peer
+        assert connection.peer_host.hex() == host
+
+    in_loop(scenario)

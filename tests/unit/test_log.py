@@ -1,0 +1,204 @@
+"""The log of a process: one line a record, no secrets, and no flood of warnings."""
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tanist.cli.main import tanist
+from tanist.errors import ConfigError
+from tanist.log import ProcessLog, RateLimited
+from tests.support.clocks import FakeClock
+
+logger = logging.getLogger("tanist.ha.acceptor")
+
+LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d (?P<rest>.*)")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "logs" / "broker.log"
+
+
+@pytest.fixture
+def process_log(file: Path) -> Iterator[ProcessLog]:
+    with ProcessLog(level=logging.INFO, file=file) as process_log:
+        yield process_log
+
+
+def lines(file: Path) -> list[str]:
+    """What stands behind the time of each line."""
+    found = [LINE.fullmatch(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [line["rest"] for line in found if line is not None]
+
+
+@pytest.mark.usefixtures("process_log")
+def test_a_line_is_time_level_logger_phrase_and_values(file: Path) -> None:
+    logger.info("slave joined slave=%s acked_to=%d", "10.0.0.7:40112", 8192)
+    assert lines(file) == ["INFO tanist.ha.acceptor slave joined slave=10.0.0.7:40112 acked_to=8192"]
+
+
+def test_the_level_can_be_changed(process_log: ProcessLog, file: Path) -> None:
+    logger.debug("not told")
+    process_log.set_level(logging.DEBUG)
+    logger.debug("told")
+    assert lines(file) == ["DEBUG tanist.ha.acceptor told"]
+
+
+def test_without_a_file_it_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with ProcessLog(level=logging.INFO):
+        logger.info("started")
+    assert capsys.readouterr().err.endswith("INFO tanist.ha.acceptor started\n")
+
+
+def test_the_root_logger_is_left_as_it_was(file: Path) -> None:
+    root = logging.getLogger()
+    before = (root.level, list(root.handlers))
+    with ProcessLog(level=logging.DEBUG, file=file):
+        pass
+    assert (root.level, root.handlers) == before
+
+
+def test_a_full_file_is_put_aside_and_the_oldest_goes(file: Path) -> None:
+    with ProcessLog(level=logging.INFO, file=file, max_file_bytes=100, kept_files=2):
+        for number in range(5):
+            logger.info("number=%d %s", number, "x" * 40)
+    kept = {path.name: path.read_text().partition("number=")[2][0] for path in file.parent.iterdir()}
+    assert kept == {"broker.log": "4", "broker.log.1": "3", "broker.log.2": "2"}
+
+
+def test_a_log_file_that_can_not_be_written_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    with pytest.raises(ConfigError, match="--log-file"):
+        ProcessLog(level=logging.INFO, file=tmp_path / "taken" / "broker.log")
+
+
+@pytest.mark.usefixtures("process_log")
+def test_what_a_peer_sent_can_not_begin_a_line_of_its_own(file: Path) -> None:
+    logger.warning("unknown topic=%s", "a\r\nforged\u2028line\x1b[2J\x85")
+    assert lines(file) == [r"WARNING tanist.ha.acceptor unknown topic=a\r\nforged\u2028line\x1b[2J\x85"]
+
+
+@pytest.mark.usefixtures("process_log")
+def test_a_half_character_does_not_lose_the_line(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The log alone gets this line: pytest's own handlers would choke on it when tests run in parallel.
+    root = logging.getLogger()
+    own = [handler for handler in root.handlers if isinstance(handler, RotatingFileHandler)]
+    monkeypatch.setattr(root, "handlers", own)
+    logger.warning("unknown topic=%s", "\ud800")
+    assert lines(file) == [r"WARNING tanist.ha.acceptor unknown topic=\ud800"]
+
+
+@pytest.mark.usefixtures("process_log")
+def test_a_traceback_is_indented_below_its_line(file: Path) -> None:
+    try:
+        raise ValueError("first\nsecond")
+    except ValueError:
+        logger.exception("flush failed")
+    first, *rest = file.read_text().splitlines()
+    assert first.endswith("flush failed")
+    assert rest[0] == "  Traceback (most recent call last):"
+    assert rest[-2:] == ["  ValueError: first", "  second"]
+
+
+@pytest.mark.parametrize(
+    "secret", ["hunter2", 'it\'s \\ "quoted"', "multi\nline", "\u4e2d\u6587\x85", "(.*)[a-z]+"]
+)
+def test_a_secret_is_masked_wherever_it_stands(process_log: ProcessLog, file: Path, secret: str) -> None:
+    process_log.hide(secret)
+    logger.info("plain=%s", secret)
+    logger.info("repr=%r bytes=%r", secret, secret.encode())
+    logger.info("in=%s", {"haSecret": secret})
+    logger.info("json=%s", json.dumps({"haSecret": secret}))
+    logger.info("inside=%s", f"haSecret={secret};")
+    try:
+        raise ValueError(secret)
+    except ValueError:
+        logger.exception("failed %s", secret)
+    text = file.read_text(encoding="utf-8")
+    masked = [re.sub(r"b?['\"]", "", line.partition("acceptor ")[2]) for line in text.splitlines()[:6]]
+    assert masked == [
+        "plain=******",
+        "repr=****** bytes=******",
+        "in={haSecret: ******}",
+        "json={haSecret: ******}",
+        "inside=haSecret=******;",
+        "failed ******",
+    ]
+    assert text.endswith("  ValueError: ******\n")
+
+
+def test_of_a_secret_that_begins_with_another_nothing_is_left(process_log: ProcessLog, file: Path) -> None:
+    process_log.hide("horse")
+    process_log.hide("horse battery")
+    logger.info("secret=%s", "horse battery")
+    assert lines(file) == ["INFO tanist.ha.acceptor secret=******"]
+
+
+def test_a_secret_that_is_not_set_hides_nothing(process_log: ProcessLog, file: Path) -> None:
+    process_log.hide("")
+    logger.info("started")
+    assert lines(file) == ["INFO tanist.ha.acceptor started"]
+
+
+def test_a_repeated_warning_is_counted_and_told_when_its_period_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = FakeClock()
+    limited = RateLimited(logger, 60, clock=clock)
+    for _ in range(4):
+        limited.warning("10.0.0.7", "bad frame peer=%s", "10.0.0.7")
+    clock.advance_ms(59_999)
+    limited.warning("10.0.0.7", "bad frame peer=%s", "10.0.0.7")
+    assert caplog.messages == ["bad frame peer=10.0.0.7"]
+
+    clock.advance_ms(1)
+    limited.warning("10.0.0.7", "bad frame peer=%s", "10.0.0.7")
+    assert caplog.messages[1:] == ["bad frame peer=10.0.0.7 repeated=4"]
+
+    clock.advance_ms(60_000)
+    limited.warning("10.0.0.7", "bad frame peer=%s", "10.0.0.7")
+    assert caplog.messages[2:] == ["bad frame peer=10.0.0.7"]
+
+
+def test_every_key_has_its_own_period(caplog: pytest.LogCaptureFixture) -> None:
+    limited = RateLimited(logger, 60, clock=FakeClock())
+    limited.warning(("10.0.0.7", "frame"), "bad frame")
+    limited.warning(("10.0.0.7", "code"), "unknown code")
+    limited.warning(("10.0.0.8", "frame"), "bad frame")
+    assert len(caplog.messages) == 3
+
+
+def test_more_keys_than_there_is_room_for_share_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    limited = RateLimited(logger, 60, clock=clock, max_keys=2)
+    for peer in range(1000):
+        limited.warning(peer, "bad frame peer=%d", peer)
+    assert caplog.messages == ["bad frame peer=0", "bad frame peer=1", "bad frame peer=2"]
+
+
+def test_a_key_whose_period_is_over_makes_room(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    limited = RateLimited(logger, 60, clock=clock, max_keys=2)
+    limited.warning(0, "bad frame peer=%d", 0)
+    clock.advance_ms(30_000)
+    limited.warning(1, "bad frame peer=%d", 1)
+    clock.advance_ms(30_000)
+    for peer in (2, 1, 3, 4):
+        limited.warning(peer, "bad frame peer=%d", peer)
+    assert caplog.messages == [f"bad frame peer={peer}" for peer in (0, 1, 2, 3)]
+
+
+def test_the_command_writes_its_log_where_it_is_told(tmp_path: Path, file: Path) -> None:
+    run = CliRunner().invoke(
+        tanist,
+        ["-v", "--log-file", str(file), "store", "demo", "-n", "10", "--folder", str(tmp_path / "demo")],
+    )
+    assert run.exit_code == 0
+    assert any(line.startswith("INFO tanist.store.store store opened") for line in lines(file))
+    assert "store opened" not in run.stderr
