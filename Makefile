@@ -16,8 +16,8 @@ setup: ## Make .venv with the pinned versions; nothing to do if that is done
 	@test -n "$(PYTHON)" || { echo "setup: found no python3; Tanist needs Python 3.11 or newer, with its venv module" >&2; exit 1; }
 	@"$(PYTHON)" scripts/setup.py
 
-run: setup ## Show what there is: the log engine at work
-	$(BIN)/tanist store demo
+run: setup ## Run a name server and a broker on this machine, until Ctrl-C
+	$(BIN)/python scripts/run.py
 
 test: setup ## Run the tests on all cores; ARGS="tests/unit -k name" picks some
 	$(BIN)/pytest -n logical $(ARGS)

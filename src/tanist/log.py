@@ -11,18 +11,15 @@ import logging.handlers
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tanist.clock import Clock
 from tanist.errors import ConfigError
 
 MAX_LOG_FILE_BYTES = 64 << 20
 KEPT_LOG_FILES = 10
-MAX_RATE_LIMITED_KEYS = 1024
 
 _HIDDEN = "******"
 _CONTROL_CHARACTERS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
@@ -69,69 +66,6 @@ class ProcessLog:
     def hide(self, *secrets: str) -> None:
         """Mask these values in every line from now on."""
         self._formatter.hide(secrets)
-
-
-class RateLimited:
-    """Warnings that peers can cause as often as they like: one line a key and period, repeats are counted.
-
-    The key says what came from where. Only so many keys have a line of their own in a period and the
-    others share one, so that many peers together can fill neither the memory nor the disk.
-    """
-
-    def __init__(
-        self,
-        logger: logging.Logger,
-        per_key_seconds: float,
-        *,
-        clock: Clock,
-        max_keys: int = MAX_RATE_LIMITED_KEYS,
-    ) -> None:
-        self._logger = logger
-        self._period_s = per_key_seconds
-        self._clock = clock
-        self._max_keys = max_keys
-        # The longest begun first, because a key whose period ends moves to the back.
-        self._periods: dict[object, _Period] = {}
-
-    def warning(self, key: object, phrase: str, *args: object) -> None:
-        """Log the phrase, or only count it while the key's period lasts. The next line tells the count."""
-        now_s = self._clock.monotonic_s()
-        if key not in self._periods and not self._has_room(now_s):
-            key = _OTHERS
-        period = self._periods.get(key)
-        if period is not None:
-            if not self._is_over(period, now_s):
-                period.repeated += 1
-                return
-            del self._periods[key]
-            if period.repeated:
-                phrase, args = f"{phrase} repeated=%d", (*args, period.repeated)
-        self._periods[key] = _Period(now_s)
-        self._logger.warning(phrase, *args)
-
-    def _has_room(self, now_s: float) -> bool:
-        """Forget keys whose period is over, but only if their place is needed: with them goes their count."""
-        while len(self._periods) >= self._max_keys:
-            longest_begun = next(iter(self._periods))
-            if not self._is_over(self._periods[longest_begun], now_s):
-                return False
-            del self._periods[longest_begun]
-        return True
-
-    def _is_over(self, period: "_Period", now_s: float) -> bool:
-        return now_s - period.started_s >= self._period_s
-
-
-_OTHERS = object()
-"""The key that those share who find no room."""
-
-
-@dataclass(slots=True)
-class _Period:
-    """The time in which a key has no other line, and the lines that were left out in it."""
-
-    started_s: float
-    repeated: int = 0
 
 
 class _LineFormatter(logging.Formatter):

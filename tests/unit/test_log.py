@@ -1,4 +1,4 @@
-"""The log of a process: one line a record, no secrets, and no flood of warnings."""
+"""The log of a process: one line a record, and no secrets."""
 
 import json
 import logging
@@ -12,8 +12,7 @@ from click.testing import CliRunner
 
 from tanist.cli.main import tanist
 from tanist.errors import ConfigError
-from tanist.log import ProcessLog, RateLimited
-from tests.support.clocks import FakeClock
+from tanist.log import ProcessLog
 
 logger = logging.getLogger("tanist.ha.acceptor")
 
@@ -144,54 +143,6 @@ def test_a_secret_that_is_not_set_hides_nothing(process_log: ProcessLog, file: P
     process_log.hide("")
     logger.info("started")
     assert lines(file) == ["INFO tanist.ha.acceptor started"]
-
-
-def test_a_repeated_warning_is_counted_and_told_when_its_period_is_over(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    clock = FakeClock()
-    limited = RateLimited(logger, 60, clock=clock)
-    for _ in range(4):
-        limited.warning("10.0.0.7", "bad frame peer=%s", "10.0.0.7")
-    clock.advance_ms(59_999)
-    limited.warning("10.0.0.7", "bad frame peer=%s", "10.0.0.7")
-    assert caplog.messages == ["bad frame peer=10.0.0.7"]
-
-    clock.advance_ms(1)
-    limited.warning("10.0.0.7", "bad frame peer=%s", "10.0.0.7")
-    assert caplog.messages[1:] == ["bad frame peer=10.0.0.7 repeated=4"]
-
-    clock.advance_ms(60_000)
-    limited.warning("10.0.0.7", "bad frame peer=%s", "10.0.0.7")
-    assert caplog.messages[2:] == ["bad frame peer=10.0.0.7"]
-
-
-def test_every_key_has_its_own_period(caplog: pytest.LogCaptureFixture) -> None:
-    limited = RateLimited(logger, 60, clock=FakeClock())
-    limited.warning(("10.0.0.7", "frame"), "bad frame")
-    limited.warning(("10.0.0.7", "code"), "unknown code")
-    limited.warning(("10.0.0.8", "frame"), "bad frame")
-    assert len(caplog.messages) == 3
-
-
-def test_more_keys_than_there_is_room_for_share_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    clock = FakeClock()
-    limited = RateLimited(logger, 60, clock=clock, max_keys=2)
-    for peer in range(1000):
-        limited.warning(peer, "bad frame peer=%d", peer)
-    assert caplog.messages == ["bad frame peer=0", "bad frame peer=1", "bad frame peer=2"]
-
-
-def test_a_key_whose_period_is_over_makes_room(caplog: pytest.LogCaptureFixture) -> None:
-    clock = FakeClock()
-    limited = RateLimited(logger, 60, clock=clock, max_keys=2)
-    limited.warning(0, "bad frame peer=%d", 0)
-    clock.advance_ms(30_000)
-    limited.warning(1, "bad frame peer=%d", 1)
-    clock.advance_ms(30_000)
-    for peer in (2, 1, 3, 4):
-        limited.warning(peer, "bad frame peer=%d", peer)
-    assert caplog.messages == [f"bad frame peer={peer}" for peer in (0, 1, 2, 3)]
 
 
 def test_the_command_writes_its_log_where_it_is_told(tmp_path: Path, file: Path) -> None:

@@ -1,5 +1,6 @@
 """``tanist store demo``: the log engine at work, and what it does when its process is killed."""
 
+import itertools
 import os
 import shutil
 import signal
@@ -28,7 +29,13 @@ _QUEUE_COUNT = 4
 
 @click.command()
 @click.option(
-    "-n", "--messages", "message_count", default=50_000, show_default=True, help="How many messages to write."
+    "-n",
+    "--messages",
+    "message_count",
+    type=click.IntRange(min=1),
+    default=50_000,
+    show_default=True,
+    help="How many messages to write.",
 )
 @click.option(
     "--folder",
@@ -36,10 +43,9 @@ _QUEUE_COUNT = 4
     help="Where; a folder made for it, removed after, if not said.",
 )
 def demo(*, message_count: int, folder: Path | None) -> None:
-    """Write, read, kill -9 and recover, truncate: the log engine without a broker.
-
-    Name server, broker and clients are not there yet; this is what they will stand on.
-    """
+    """Write, read, kill -9 and recover, truncate: the log engine without a broker."""
+    if folder is not None and folder.exists() and any(folder.iterdir()):
+        raise click.ClickException(f"{folder} is not empty; name a new folder")
     root = Path(tempfile.mkdtemp(prefix="tanist-demo-")) if folder is None else folder
     console = Console()
     table = Table("what was promised", "what was seen", title="Tanist's log")
@@ -103,11 +109,11 @@ def _acknowledged_before_kill(root: Path) -> list[str]:
     child = os.fork()
     if child == 0:
         os.close(reader)
-        store = MessageStore.open(root, _SETTINGS)
-        for number in range(1_000_000):
-            store.append(_message(number, prefix="killed"))
-            store.flush()
-            os.write(writer, b"%d\n" % number)
+        try:
+            _write_until_killed(root, writer)
+        finally:
+            # Whatever went wrong, nothing of the parent's may run here.
+            os._exit(EXIT_BROKEN)
     os.close(writer)
     with os.fdopen(reader) as acks:
         acknowledged = [next(acks) for _ in range(200)]
@@ -115,6 +121,14 @@ def _acknowledged_before_kill(root: Path) -> list[str]:
         os.waitpid(child, 0)
         acknowledged += acks.readlines()
     return [f"killed-{int(number)}" for number in acknowledged if number.endswith("\n")]
+
+
+def _write_until_killed(root: Path, acks: int) -> None:
+    store = MessageStore.open(root, _SETTINGS)
+    for number in itertools.count():
+        store.append(_message(number, prefix="killed"))
+        store.flush()
+        os.write(acks, b"%d\n" % number)
 
 
 def _message(number: int, prefix: str = "order") -> Message:

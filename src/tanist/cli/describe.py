@@ -40,6 +40,7 @@ class StoreView(msgspec.Struct, rename="camel"):
     end_reason: str
     segment_count: int
     segment_bytes: int
+    truncate_to: int | None
     indexed_to: int | None
     flushed_to: int | None
     epochs: list[EpochView]
@@ -75,11 +76,12 @@ def describe_store(reader: StoreReader) -> StoreView:
     return StoreView(
         was_closed=reader.was_closed,
         log_start=reader.segments.start,
-        log_end=found.end,
+        log_end=found.end if reader.truncate_to is None else min(found.end, reader.truncate_to),
         scanned_from=start,
         end_reason=found.reason,
         segment_count=len(reader.segments),
         segment_bytes=reader.segments.size_bytes,
+        truncate_to=reader.truncate_to,
         indexed_to=reader.checkpoint.indexed_to,
         flushed_to=reader.checkpoint.flushed_to,
         epochs=[EpochView(epoch, start) for epoch, start in reader.epochs.epochs],

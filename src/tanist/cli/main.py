@@ -45,3 +45,7 @@ def main() -> None:
     except MQError as error:
         click.echo(f"tanist: {error}", err=True)
         sys.exit(EXIT_FAILED)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename is not None else ""
+        click.echo(f"tanist: {place}{error.strerror or error}", err=True)
+        sys.exit(EXIT_FAILED)

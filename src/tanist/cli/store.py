@@ -1,6 +1,5 @@
 """``tanist store``: look into the folders of a broker's messages, Tanist's or RocketMQ's, and mend them."""
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -12,10 +11,8 @@ from rich.table import Table
 
 from tanist.cli.demo import demo
 from tanist.cli.describe import describe_record, describe_store
-from tanist.errors import CorruptRecord
+from tanist.cli.repair import repair
 from tanist.store.reader import StoreReader
-from tanist.store.settings import StoreSettings
-from tanist.store.store import MessageStore
 from tanist.store.verify import VerifyReport, verify
 
 EXIT_DAMAGED = 1
@@ -34,6 +31,7 @@ def store() -> None:
 
 
 store.add_command(demo)
+store.add_command(repair)
 
 
 @store.command()
@@ -50,6 +48,8 @@ def info(folder: Path, *, as_json: bool) -> None:
     files = f"{found.segment_count} files of {found.segment_bytes} bytes"
     click.echo(f"log [{found.log_start}, {found.log_end}) in {files}")
     click.echo(f"checked from {found.scanned_from} on; the log ends there because {found.end_reason}")
+    if found.truncate_to is not None:
+        click.echo(f"a truncation to {found.truncate_to} was begun; the next start finishes it")
     if found.flushed_to is not None:
         click.echo(f"on disk for sure up to {found.flushed_to}, indexed up to {found.indexed_to}")
     for epoch in found.epochs:
@@ -86,9 +86,14 @@ def verify_store(folder: Path, *, as_json: bool) -> None:
 @click.option(
     "-q", "--queue", "queue_id", type=int, default=None, help="One queue; all of the topic if not said."
 )
-@click.option("--from", "queue_offset", type=int, default=None, help="The first queue offset.")
+@click.option("--from", "queue_offset", type=click.IntRange(min=0), help="The first queue offset.")
 @click.option(
-    "-n", "--limit", type=int, default=20, show_default=True, help="How many messages a queue at most."
+    "-n",
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="How many messages a queue at most.",
 )
 @_JSON
 def cat(
@@ -112,36 +117,6 @@ def cat(
                 click.echo(msgspec.json.encode(message) if as_json else message.one_line())
 
 
-@store.command()
-@_FOLDER
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def repair(folder: Path, *, yes: bool) -> None:
-    """Cut a damaged log at the damage, so that the store opens again. What lies behind it is lost.
-
-    The files that are cut are kept beside the store first.
-    """
-    with StoreReader(folder) as reader:
-        size, queue_size = reader.segments.size_bytes, reader.queues.file_bytes
-        log_end = describe_store(reader).log_end
-        damaged = [segment.path for segment in reader.segments if segment.end > log_end]
-    settings = StoreSettings(mapped_file_size_commit_log=size, mapped_file_size_consume_queue=queue_size)
-    try:
-        MessageStore.open(folder, settings).close()
-    except CorruptRecord as damage:
-        click.echo(f"damage: {damage}")
-    else:
-        click.echo("the store opens: there is nothing to repair (verify checks every record of it)")
-        return
-    kept = folder / f"damaged-{log_end}"
-    if not yes:
-        click.confirm(f"Keep a copy in {kept} and cut the log at {log_end}?", abort=True)
-    kept.mkdir()
-    for path in damaged:
-        shutil.copy2(path, kept / path.name)
-    with MessageStore.open(folder, settings, accept_loss=True) as opened:
-        click.echo(f"cut at {opened.log.log_end}: {opened.recovery.reason}; the old files are in {kept}")
-
-
 def _print_json(value: msgspec.Struct) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
 
@@ -154,4 +129,5 @@ def _print_report(report: VerifyReport) -> None:
     )
     for problem in report.problems:
         click.echo(f"problem: {problem}")
-    click.echo(f"{report.problem_count} problems" if report.problem_count else "everything is sound")
+    count = report.problem_count
+    click.echo(f"{count} problem{'s' if count > 1 else ''}" if count else "everything is sound")

@@ -7,8 +7,6 @@ import msgspec
 
 from tanist.model.integers import Int32, Int64
 
-CLIENT_INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
-"""Every client registers this producer group, to send messages back."""
 TOOLS_CONSUMER_GROUP = "TOOLS_CONSUMER"
 """The group in whose name operator tools pull."""
 

@@ -100,11 +100,3 @@ def dlq_topic(group: str) -> str:
 def reply_topic(cluster: str) -> str:
     """The topic that carries the answers of request/reply in ``cluster``."""
     return cluster + REPLY_SUFFIX
-
-
-def is_system_topic(topic: str) -> bool:
-    """Whether brokers keep the topic for themselves.
-
-    A cluster's and a broker's own name are topics as well; only the broker knows those.
-    """
-    return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIX)

@@ -61,7 +61,6 @@ _HOST_BITS = int(_HOST_V6_MASK)
 _BORN_BITS = {PACKED_V4_BYTES: 0, PACKED_V6_BYTES: int(SysFlag.BORN_HOST_V6)}
 _STORE_BITS = {PACKED_V4_BYTES: 0, PACKED_V6_BYTES: int(SysFlag.STORE_HOST_V6)}
 MIN_RECORD_BYTES = _FIXED[0].size + 3
-MAX_FIXED_BYTES = _FIXED[_HOST_BITS].size
 
 
 class Record(msgspec.Struct, gc=False, kw_only=True):

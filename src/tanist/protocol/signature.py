@@ -8,8 +8,6 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-ACCESS_KEY = "AccessKey"
-SECURITY_TOKEN = "SecurityToken"  # noqa: S105  the name of a field, not a token
 SIGNATURE = "Signature"
 
 

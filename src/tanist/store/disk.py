@@ -244,6 +244,10 @@ def _space_for(path: Path, size_bytes: int) -> Generator[None, None, None]:
 class ReadOnlyDisk(Disk):
     """Opens everything for reading: whatever would change the store fails instead."""
 
+    def names(self, directory: Path) -> list[str]:
+        """A file without a byte is still being made, or was when its maker crashed: it is not there yet."""
+        return [name for name in super().names(directory) if (directory / name).stat().st_size]
+
     def make_dir(self, directory: Path) -> None:
         """Reading needs no folder that is not there."""
 

@@ -69,7 +69,10 @@ class IndexFile:
                     f"set maxHashSlotNum and maxIndexNum to what the store was made with, or {_REBUILD}",
                 )
             file.allocate(0, HEADER_BYTES + slot_count * SLOT_BYTES)
-            return cls(file, slot_count, max_entries)
+            opened = cls(file, slot_count, max_entries)
+            if opened.room < 0:
+                raise ForeignFile(path, f"it claims {opened.header.entry_count} entries", _REBUILD)
+            return opened
         except RemoteProtocolError as error:
             file.close()
             raise ForeignFile(path, str(error), _REBUILD) from error

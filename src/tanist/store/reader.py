@@ -18,6 +18,7 @@ from tanist.store.queues import Queues
 from tanist.store.recovery import flushed_to
 from tanist.store.segments import Segments
 from tanist.store.settings import StoreSettings
+from tanist.store.truncation import read_note
 
 
 class StoreReader:
@@ -47,6 +48,8 @@ class StoreReader:
         self.queues.find_min(self.segments.start)
         self.checkpoint: Checkpoint = load_checkpoint(disk, root / "checkpoint")
         self.epochs: EpochHistory = EpochFile(disk, root).load()
+        self.truncate_to = read_note(disk, root)
+        """Where a truncation that was begun and not finished cuts the log."""
 
     def __enter__(self) -> Self:
         return self

@@ -20,6 +20,19 @@ NOTE_NAME = "truncation"
 """The note's file in the store's root. RocketMQ ignores it."""
 
 
+def read_note(disk: Disk, root: Path) -> int | None:
+    """Where a truncation that was begun cuts the log; None if none was."""
+    path = root / NOTE_NAME
+    if not disk.exists(path):
+        return None
+    text = disk.read(path)
+    if not text.strip().isdigit():
+        raise CorruptRecord(
+            path, 0, f"it holds {text[:32]!r} and no log offset; see where the log must end, and delete it"
+        )
+    return int(text)
+
+
 class Truncation:
     """Does cuts under the protection of the note."""
 
@@ -43,16 +56,9 @@ class Truncation:
 
     def resume(self) -> int | None:
         """Finish a cut that a crash interrupted; where it was, or None if there was none."""
-        if not self._disk.exists(self._path):
+        log_offset = read_note(self._disk, self._path.parent)
+        if log_offset is None:
             return None
-        text = self._disk.read(self._path)
-        if not text.strip().isdigit():
-            raise CorruptRecord(
-                self._path,
-                0,
-                f"it holds {text[:32]!r} and no log offset; see where the log must end, and delete it",
-            )
-        log_offset = int(text)
         _log.warning("truncation goes on after a crash truncate_to=%d", log_offset)
         self._finish(log_offset)
         return log_offset

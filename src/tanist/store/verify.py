@@ -1,11 +1,13 @@
 """Checks a whole store from outside: every record, and every entry that points at one."""
 
+import math
 from collections.abc import Callable
 
 import msgspec
 
+from tanist.errors import CorruptRecord
 from tanist.store.reader import StoreReader
-from tanist.store.recovery import points_at, scan_segment
+from tanist.store.recovery import LogScan, check_cut, points_at, scan_segment
 
 MAX_PROBLEMS = 100
 """How many problems are told; they are counted beyond that."""
@@ -48,15 +50,20 @@ def verify(reader: StoreReader, on_progress: Callable[[int], None]) -> VerifyRep
 def _verify_log(reader: StoreReader, report: VerifyReport, on_progress: Callable[[int], None]) -> None:
     position = reader.segments.start
     for segment in reader.segments:
-        if position != segment.start:
-            break
-        found = scan_segment(segment, position, flushed_to=reader.flushed_to)
-        position, report.end_reason = found.end, found.reason
-        report.record_count += found.record_count
+        if position == segment.start:
+            found = scan_segment(segment, position, flushed_to=reader.flushed_to)
+            position, report.end_reason = found.end, found.reason
+            report.record_count += found.record_count
         on_progress(segment.size_bytes)
     report.log_end = position
-    flushed_to = reader.checkpoint.flushed_to
-    if flushed_to is not None and position < flushed_to:
+    try:
+        check_cut(
+            reader.segments,
+            LogScan(reader.segments.start, position, 0, report.end_reason),
+            flushed_to=reader.checkpoint.flushed_to,
+            flushed_ms=math.inf if reader.was_closed else reader.checkpoint.log_timestamp_ms,
+        )
+    except CorruptRecord as damage:
         report.add_problem(
-            f"the log ends at {position} ({report.end_reason}), and it was on disk up to {flushed_to}"
+            f"the log ends at {position}, in {damage.path}: {report.end_reason}; no crash explains that"
         )

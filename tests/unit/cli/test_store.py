@@ -1,6 +1,7 @@
 """``tanist store``: what each command prints, and that it changes nothing it need not."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,51 @@ def test_demo_keeps_its_promises(tmp_path: Path) -> None:
     result = run("demo", "-n", "300", "--folder", tmp_path / "demo")
     assert result.exit_code == 0
     assert "0 missing" in result.stdout
+
+
+def test_verify_finds_damage_that_no_checkpoint_and_no_queue_tells_of(folder: Path) -> None:
+    flip_a_bit(folder)
+    (folder / "checkpoint").unlink()
+    shutil.rmtree(folder / "consumequeue")
+    shutil.rmtree(folder / "index")
+    result = run("verify", folder)
+    assert result.exit_code == 1
+    assert "no crash explains that" in result.stdout
+
+
+def test_a_file_that_is_still_being_made_counts_as_not_there(folder: Path) -> None:
+    (folder / "commitlog" / f"{64 << 10:020d}").touch()
+    (folder / "consumequeue" / "Orders" / "0" / f"{6_000_000:020d}").touch()
+    before = contents(folder)
+    assert run("info", folder).exit_code == 0
+    assert run("verify", folder).exit_code == 0
+    assert contents(folder) == before
+
+
+def test_info_tells_of_a_truncation_that_was_begun(folder: Path) -> None:
+    (folder / "truncation").write_text("0\n")
+    found = json.loads(run("info", folder, "--json").stdout)
+    assert (found["truncateTo"], found["logEnd"]) == (0, 0)
+
+
+def test_a_second_repair_keeps_what_the_first_one_kept(folder: Path) -> None:
+    damaged_at = flip_a_bit(folder)
+    (folder / f"damaged-{damaged_at}").mkdir()
+    result = run("repair", folder, "--yes")
+    assert result.exit_code == 0
+    assert (folder / f"damaged-{damaged_at}-2").is_dir()
+
+
+def test_repair_takes_the_sizes_from_the_config_file(tmp_path: Path) -> None:
+    root, config = tmp_path / "store", tmp_path / "broker.conf"
+    config.write_text("mappedFileSizeCommitLog=65536\nmaxHashSlotNum=16\nmaxIndexNum=64\n")
+    settings = StoreSettings(mapped_file_size_commit_log=64 << 10, max_hash_slot_num=16, max_index_num=64)
+    with MessageStore.open(root, settings) as store:
+        store.append(Message(topic="Orders", queue_id=0, body=b"body", properties=b"KEYS\x01k\x02"))
+    assert "nothing to repair" in run("repair", root, "-c", config).stdout
+
+
+def test_the_demo_wants_a_folder_of_its_own(folder: Path) -> None:
+    result = run("demo", "--folder", folder)
+    assert result.exit_code == 1
+    assert "is not empty" in result.stderr

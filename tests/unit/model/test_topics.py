@@ -7,7 +7,6 @@ from tanist.model.topics import (
     Permission,
     TopicConfig,
     dlq_topic,
-    is_system_topic,
     reply_topic,
     retry_topic,
 )
@@ -51,10 +50,3 @@ def test_names_are_made_of_groups_and_clusters() -> None:
     assert retry_topic("G") == "%RETRY%G"
     assert dlq_topic("G") == "%DLQ%G"
     assert reply_topic("C") == "C_REPLY_TOPIC"
-
-
-def test_retry_and_dead_letter_topics_are_no_system_topics() -> None:
-    assert is_system_topic("SCHEDULE_TOPIC_XXXX")
-    assert is_system_topic("rmq_sys_wheel_timer")
-    assert not is_system_topic(retry_topic("G"))
-    assert not is_system_topic("TopicA")

@@ -37,7 +37,7 @@ def test_what_was_checked_is_told_as_it_goes_on(tmp_path: Path) -> None:
 
 
 def test_damage_in_the_log_is_a_problem_and_so_is_every_entry_that_points_at_it(tmp_path: Path) -> None:
-    starts, end = _filled(tmp_path)
+    starts, _ = _filled(tmp_path)
     path = tmp_path / "commitlog" / f"{4096:020d}"
     content = bytearray(path.read_bytes())
     content[starts[4] % 4096 + 100] ^= 0xFF
@@ -46,7 +46,7 @@ def test_damage_in_the_log_is_a_problem_and_so_is_every_entry_that_points_at_it(
     assert (report.log_end, report.record_count) == (starts[4], 4)
     assert report.problem_count == 2
     assert f"the log ends at {starts[4]}" in report.problems[0]
-    assert f"up to {end}" in report.problems[0]
+    assert "no crash explains that" in report.problems[0]
     assert f"{TOPIC}/0 offset 4 points at {starts[4]}" in report.problems[1]
 
 

@@ -5,9 +5,6 @@ import msgspec
 from tanist.model.integers import Int32, Int64, QueueOffset64
 from tanist.protocol.headers.base import Header
 
-TO_THE_END_MS = -1
-"""In place of a time: reset to the end of every queue."""
-
 
 class ResetOffsetRequest(Header, frozen=True, kw_only=True):
     """Resets a group, on every queue or on one, to a time or to an offset.

@@ -1,19 +1,9 @@
 """The second phase of a transactional send."""
 
-from enum import IntEnum
-
 import msgspec
 
 from tanist.model.integers import Int32, LogOffset64, QueueOffset64
 from tanist.protocol.headers.base import Header
-
-
-class TransactionOutcome(IntEnum):
-    """What became of a transaction, as ``commitOrRollback`` has it."""
-
-    UNKNOWN = 0
-    COMMIT = 8
-    ROLLBACK = 12
 
 
 class EndTransactionRequest(Header, frozen=True, kw_only=True):
