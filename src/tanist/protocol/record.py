@@ -259,8 +259,9 @@ def _is_torn(view: memoryview, body_end: int, topic_end: int, record_end: int) -
     if record_end - topic_end == 2:
         # Without properties the record ends with the two zeros of their length.
         record_end = topic_end
-    first_sector = (body_end + SECTOR_BYTES - 1) // SECTOR_BYTES * SECTOR_BYTES
-    return any(
-        not any(view[sector : min(sector + SECTOR_BYTES, record_end)])
-        for sector in range(first_sector, record_end, SECTOR_BYTES)
-    )
+    sector = (body_end + SECTOR_BYTES - 1) // SECTOR_BYTES * SECTOR_BYTES
+    while sector < record_end:
+        if not any(view[sector : min(sector + SECTOR_BYTES, record_end)]):
+            return True
+        sector += SECTOR_BYTES
+    return False
