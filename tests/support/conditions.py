@@ -11,3 +11,9 @@ async def until(is_so: Callable[[], bool], *, timeout_s: float = 10) -> None:
             if is_so():
                 return
             await asyncio.sleep(0)
+
+
+async def turns(count: int = 20) -> None:
+    """Let the event loop turn: whatever was going to happen without waiting has happened then."""
+    for _ in range(count):
+        await asyncio.sleep(0)

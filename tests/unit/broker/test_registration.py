@@ -17,7 +17,7 @@ from tanist.protocol.command import Command
 from tanist.protocol.headers.nameserver import BrokerIdentityRequest, RegisterBrokerRequest
 from tanist.remoting import RemotingClient
 from tests.support.broker_tables import SETTINGS, open_state
-from tests.support.conditions import until
+from tests.support.conditions import turns, until
 
 TWO = msgspec.structs.replace(SETTINGS, namesrv_addr="ns1:9876;ns2:9876", listen_port=11911)
 
@@ -115,7 +115,7 @@ def test_a_topic_that_comes_while_the_last_is_told_is_told_too(tmp_path: Path) -
         registration.topics_changed()
         registration.topics_changed()
         await until(lambda: len(asked.requests) == 4)
-        await asyncio.sleep(0.01)
+        await turns()
         assert len(asked.requests) == 4
         run.cancel()
         await asyncio.wait([run])

@@ -8,7 +8,7 @@ from tanist.broker import writer as writer_module
 from tanist.errors import CorruptRecord, DiskFull, NotWritable
 from tanist.protocol.codes import ResponseCode
 from tanist.store import MessageStore
-from tests.support.conditions import until
+from tests.support.conditions import turns, until
 from tests.support.messages import TOPIC, make_message
 from tests.support.working_broker import SYNC, working_broker
 
@@ -88,7 +88,7 @@ def test_an_answer_comes_when_the_message_is_on_disk(tmp_path: Path) -> None:
             broker.start_flushing()
             appended = broker.state.writer.append(make_message())
             broker.state.writer.when_flushed(appended.end, codes.append)
-            await asyncio.sleep(0.05)
+            await turns()
             assert codes == []
             broker.disk.may_sync.set()
             await until(lambda: codes == [ResponseCode.SUCCESS])

@@ -25,7 +25,7 @@ from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse
 from tanist.protocol.record import decode_record
 from tests.support.broker_tables import SETTINGS
 from tests.support.clocks import FakeClock
-from tests.support.conditions import until
+from tests.support.conditions import turns, until
 from tests.support.fake_connection import FakeConnection
 from tests.support.messages import TOPIC, make_message
 from tests.support.working_broker import WorkingBroker, working_broker
@@ -434,7 +434,7 @@ class TestParked:
         async def scenario(pulling: _Pulling) -> None:
             pulling.append("A")
             pulling.park(1, suspend_timeout_ms=20)
-            await asyncio.sleep(0.05)
+            await turns()
             assert pulling.connection.sent == []  # The broker's clock stands still.
             pulling.clock.advance_ms(20)
             answer = await pulling.answer()

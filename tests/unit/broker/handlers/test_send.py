@@ -20,7 +20,7 @@ from tanist.protocol.properties import decode_properties
 from tanist.protocol.record import Record
 from tanist.store import StoreSettings
 from tests.support.broker_tables import SETTINGS
-from tests.support.conditions import until
+from tests.support.conditions import turns, until
 from tests.support.fake_connection import FakeConnection
 from tests.support.messages import SMALL
 from tests.support.working_broker import SYNC, WorkingBroker, working_broker
@@ -326,7 +326,7 @@ class TestSynchronousFlush:
     def test_the_answer_comes_when_the_message_is_on_disk(self, tmp_path: Path) -> None:
         async def scenario(sending: _Sending) -> None:
             assert sending.send() is None
-            await asyncio.sleep(0.02)
+            await turns()
             assert sending.connection.sent == []
             sending.broker.start_flushing()
             await until(lambda: len(sending.connection.sent) == 1)
