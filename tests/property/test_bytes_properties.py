@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tanist.errors import RemoteProtocolError
+from tanist.model.java_hash import java_hash
 from tanist.protocol.batch import decode_batch, encode_batch
 from tanist.protocol.compression import compress_body, decompress_body
 from tanist.protocol.key_index import IndexHeader, decode_index_header, encode_index_header, key_hash
@@ -59,6 +60,7 @@ def test_any_properties_can_be_indexed(raw: bytes, tag: str | bytes | None) -> N
 @given(topic=st.text(), key=st.text())
 def test_the_hash_of_a_key_is_never_negative(topic: str, key: str) -> None:
     assert 0 <= key_hash(topic, key) < 2**31
+    assert key_hash(topic, key) == abs(java_hash(f"{topic}#{key}")) % 2**31
 
 
 @settings(deadline=None)

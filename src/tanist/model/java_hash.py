@@ -6,11 +6,14 @@ _WORD_MASK = 0xFFFFFFFF
 _SIGN_BIT = 0x80000000
 
 
-def java_hash(text: str) -> int:
-    """The signed 32-bit hash of ``text``, taken over its UTF-16 code units as Java does."""
+def java_hash(text: str, *, before: int = 0) -> int:
+    """The signed 32-bit hash of ``text``, taken over its UTF-16 code units as Java does.
+
+    ``before`` is the hash of what stands before the text, if the hash of both together is wanted.
+    """
     # The bytes of ASCII text are its code units; this is the path of nearly every tag and key.
     units = text.encode("ascii") if text.isascii() else _utf16_units(text)
-    value = 0
+    value = before & _WORD_MASK
     for unit in units:
         value = (31 * value + unit) & _WORD_MASK
     return value - (_WORD_MASK + 1) if value & _SIGN_BIT else value

@@ -60,8 +60,9 @@ class KeyIndex:
         hashes = [key_hash(topic, key) for key in keys[: self._max_entries - 1]]
         if not self._files or self._files[-1].room < len(hashes):
             self._add_file()
-        self._dirty.add(self._files[-1].path)
-        self._files[-1].put(hashes, log_offset, store_timestamp_ms)
+        file = self._files[-1]
+        self._dirty.add(file.path)
+        file.put(hashes, log_offset, store_timestamp_ms)
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Log offsets of messages that may have this key, newest first."""
