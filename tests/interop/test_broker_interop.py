@@ -99,7 +99,7 @@ def duplicate_count(deliveries: Sequence[Delivery]) -> int:
     return len(deliveries) - len({delivery.place for delivery in deliveries})
 
 
-def wait_until(is_so: Callable[[], bool], *, timeout_s: float = 30.0) -> float:
+def wait_until(is_so: Callable[[], bool], *, timeout_s: float = 60.0) -> float:
     """Wait for something and return how long that took."""
     start_s = time.monotonic()
     while not is_so():

@@ -39,6 +39,7 @@ from tanist.store.upkeep import Upkeep
 _log = logging.getLogger(__name__)
 
 _CLOSE_GRACE_S = 1.0
+_LINGER_S = 0.2
 _FLUSH_GRACE_S = 1.0
 _CLIENT_SCAN_S = 10.0
 _AFTER_FAILURE_S = 1.0
@@ -151,6 +152,8 @@ class Broker:
             # Whoever waits for an answer gets it while there is a connection to send it on.
             await state.writer.close(_FLUSH_GRACE_S)
             pulls.close()
+            # Pulls that are on their way are refused too, before their connection goes.
+            await asyncio.sleep(_LINGER_S)
             await asyncio.gather(main.close(_CLOSE_GRACE_S), fast.close(_CLOSE_GRACE_S))
 
     async def _listen(self, server: RemotingServer, port: int) -> None:

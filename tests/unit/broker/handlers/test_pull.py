@@ -587,11 +587,14 @@ class TestParked:
         run(tmp_path, scenario)
         assert [record.levelno for record in caplog.records] == [logging.ERROR] * 2
 
-    def test_all_are_answered_when_the_broker_stops(self, tmp_path: Path) -> None:
+    def test_all_are_refused_when_the_broker_stops_and_so_are_those_that_come_yet(
+        self, tmp_path: Path
+    ) -> None:
         async def scenario(pulling: _Pulling) -> None:
             for queue_id in range(4):
                 pulling.park(queue_id=queue_id)
             pulling.handler.close()
-            assert [answer.code for answer in pulling.connection.take_sent()] == [C.PULL_NOT_FOUND] * 4
+            assert [answer.code for answer in pulling.connection.take_sent()] == [C.SYSTEM_BUSY] * 4
+            assert pulling.code() == C.SYSTEM_BUSY
 
         run(tmp_path, scenario)
