@@ -18,10 +18,9 @@ from tanist.model.property_names import (
 from tanist.model.topics import TopicConfig
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.headers.send import DEFAULT_REGION, SendMessageRequest
-from tanist.protocol.properties import encode_properties, find_property
+from tanist.protocol.properties import encode_properties, find_property, join_properties
 from tanist.protocol.record import MAX_PROPERTIES_BYTES
 
-_END = b"\x02"
 _TIMERS = (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS)
 
 
@@ -81,9 +80,8 @@ class Intake:
 
     def _stamped(self, properties: bytes, fresh_id: str) -> bytes:
         """The producer's properties, byte for byte, and behind them what the broker adds."""
-        separator = b"" if not properties or properties.endswith(_END) else _END
         unique = f"{UNIQ_KEY}\x01{fresh_id}\x02".encode() if fresh_id else b""
-        stamped = b"".join((properties, separator, unique, self._stamp))
+        stamped = join_properties(properties, unique + self._stamp)
         if len(stamped) > MAX_PROPERTIES_BYTES or 0 in stamped:
             raise ResponseError(
                 ResponseCode.MESSAGE_ILLEGAL,

@@ -24,6 +24,13 @@ class SysFlag(IntFlag):
 TRANSACTION_MASK = 0xC
 COMPRESSION_MASK = 0x700
 
+_QUEUED_TRANSACTIONS = (0, int(SysFlag.COMMIT))
+
+
+def is_queued(sys_flag: int) -> bool:
+    """Whether a message enters its consume queue: a prepared or rolled back one does not."""
+    return sys_flag & TRANSACTION_MASK in _QUEUED_TRANSACTIONS
+
 
 class Message(msgspec.Struct, gc=False, kw_only=True):
     """What a producer handed in. The log adds the offsets, the store time and its own address.

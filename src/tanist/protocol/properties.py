@@ -57,6 +57,12 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
     return raw
 
 
+def join_properties(first: bytes, second: bytes) -> bytes:
+    """One property string after another, byte for byte; the first may lack its last 0x02."""
+    is_closed = not first or first.endswith(_VALUE_END)
+    return first + second if is_closed else first + _VALUE_END + second
+
+
 def find_property(raw: bytes, name: str | bytes) -> bytes | None:
     """The value that decode_properties finds under ``name``, without decoding the rest.
 

@@ -13,13 +13,11 @@ from collections.abc import Sequence
 
 from tanist.clock import Clock
 from tanist.errors import FlushFailed, LocalProtocolError, NotWritable, OffsetOutOfRange, RemoteProtocolError
-from tanist.model.message import TRANSACTION_MASK, Appended, Message, SysFlag
+from tanist.model.message import Appended, Message, is_queued
 from tanist.model.offsets import LogOffset, QueueOffset
 from tanist.protocol.record import BLANK_BYTES, check_record, encode_blank, encode_record
 from tanist.store.segment import Segment
 from tanist.store.segments import Segments
-
-_QUEUED_TRANSACTION_BITS = (0, int(SysFlag.COMMIT))
 
 
 class CommitLog:
@@ -65,8 +63,8 @@ class CommitLog:
         """Append one message. Readers see it at once; it is durable when ``flushed_to`` reaches its end."""
         self._check_takes(message)
         queue = (message.topic, message.queue_id)
-        is_queued = _is_queued(message)
-        queue_offset = self.next_queue_offsets.get(queue, 0) if is_queued else 0
+        takes_offset = is_queued(message.sys_flag)
+        queue_offset = self.next_queue_offsets.get(queue, 0) if takes_offset else 0
         now_ms = self._clock.now_ms()
         record = self._encode(message, queue_offset, self.log_end, now_ms)
         if len(record) > self._room_bytes():
@@ -74,7 +72,7 @@ class CommitLog:
             record = self._encode(message, queue_offset, self.log_end, now_ms)
         appended = Appended(self.log_end, QueueOffset(queue_offset), len(record), now_ms)
         self._put(record, now_ms)
-        if is_queued:
+        if takes_offset:
             self.next_queue_offsets[queue] = queue_offset + 1
         return appended
 
@@ -248,7 +246,7 @@ class CommitLog:
         for message in messages:
             queue = (message.topic, message.queue_id)
             queue_offset = 0
-            if _is_queued(message):
+            if is_queued(message.sys_flag):
                 queue_offset = queue_offsets.get(queue, self.next_queue_offsets.get(queue, 0))
                 queue_offsets[queue] = queue_offset + 1
             record = self._encode(message, queue_offset, log_offset, now_ms)
@@ -279,8 +277,3 @@ class CommitLog:
         segment.put(self.log_end - segment.start, data)
         self.log_end = LogOffset(self.log_end + len(data))
         self.last_store_timestamp_ms = now_ms
-
-
-def _is_queued(message: Message) -> bool:
-    """Prepared and rolled back messages enter no consume queue, so they take no queue offset."""
-    return message.sys_flag & TRANSACTION_MASK in _QUEUED_TRANSACTION_BITS

@@ -23,10 +23,10 @@ from tanist.store.disk import File
 from tanist.store.open_files import OpenFiles
 from tanist.store.search import first_lost
 from tanist.store.segment import segment_name, segment_start
+from tanist.store.settings import REBUILD_INDEXES
 
 _log = logging.getLogger(__name__)
 
-_REBUILD = "stop the broker and delete the folders consumequeue and index: they are built again from the log"
 
 _WALK_ENTRIES = 1024
 
@@ -72,7 +72,7 @@ class ConsumeQueue:
             (n for n, start in enumerate(starts) if start != starts[0] + n * self._file_bytes), len(starts)
         )
         if count < len(paths) and was_closed:
-            raise ForeignFile(paths[count], f"it does not follow {paths[count - 1].name}", _REBUILD)
+            raise ForeignFile(paths[count], f"it does not follow {paths[count - 1].name}", REBUILD_INDEXES)
         self._starts, self._strays = starts[:count], paths[count:]
         for path in paths[:count]:
             self._check_size(path)
@@ -183,7 +183,7 @@ class ConsumeQueue:
             raise ForeignFile(
                 path,
                 f"it has {found} bytes and a queue's files have {self._file_bytes}",
-                f"set mappedFileSizeConsumeQueue to what the store was made with, or {_REBUILD}",
+                f"set mappedFileSizeConsumeQueue to what the store was made with, or {REBUILD_INDEXES}",
             )
         file.resize(self._file_bytes)
 
@@ -237,7 +237,7 @@ class ConsumeQueue:
             raise CorruptRecord(
                 self._directory,
                 self.max_offset,
-                f"the log goes on with queue offset {queue_offset}; {_REBUILD}",
+                f"the log goes on with queue offset {queue_offset}; {REBUILD_INDEXES}",
             )
         _log.warning("queue has a gap queue=%s from=%d to=%d", self._directory, self.max_offset, queue_offset)
         self._write(memoryview(encode_entry(log_offset, FILLER_SIZE, 0) * gap))

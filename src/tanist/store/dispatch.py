@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tanist.errors import CorruptRecord, LocalProtocolError, RemoteProtocolError
 from tanist.model.delay_levels import due_ms
-from tanist.model.message import TRANSACTION_MASK, SysFlag
+from tanist.model.message import TRANSACTION_MASK, SysFlag, is_queued
 from tanist.model.offsets import LogOffset
 from tanist.model.property_names import DELAY, TAGS
 from tanist.model.topics import SCHEDULE_TOPIC
@@ -26,7 +26,6 @@ _log = logging.getLogger(__name__)
 
 BATCH_RECORDS = 1024
 
-_QUEUED = (0, int(SysFlag.COMMIT))
 _ROLLBACK = int(SysFlag.ROLLBACK)
 
 
@@ -87,15 +86,14 @@ class Dispatcher:
 
     def _take(self, record: Record) -> None:
         properties = bytes(record.properties)
-        transaction = record.sys_flag & TRANSACTION_MASK
         try:
             _check_queue(record)
         except LocalProtocolError as error:
             _log.error("message is not indexed log_offset=%d reason=%s", record.log_offset, error)
             return
-        if transaction in _QUEUED:
+        if is_queued(record.sys_flag):
             self._take_entry(record, self._tags_code(record, properties))
-        if transaction != _ROLLBACK:
+        if record.sys_flag & TRANSACTION_MASK != _ROLLBACK:
             self._index.put(
                 record.topic, index_keys(properties), record.log_offset, record.store_timestamp_ms
             )

@@ -23,9 +23,9 @@ from tanist.protocol.key_index import (
 )
 from tanist.store.disk import Disk, File
 from tanist.store.search import first_lost
+from tanist.store.settings import REBUILD_INDEXES
 
 _ALLOCATE_BYTES = 1 << 20
-_REBUILD = "stop the broker and delete the folders consumequeue and index: they are built again from the log"
 
 
 class IndexFile:
@@ -66,16 +66,16 @@ class IndexFile:
                 raise ForeignFile(
                     path,
                     f"it has {file.size_bytes} bytes and an index file has {expected}",
-                    f"set maxHashSlotNum and maxIndexNum to what the store was made with, or {_REBUILD}",
+                    f"set maxHashSlotNum and maxIndexNum as the store was made with, or {REBUILD_INDEXES}",
                 )
             file.allocate(0, HEADER_BYTES + slot_count * SLOT_BYTES)
             opened = cls(file, slot_count, max_entries)
             if opened.room < 0:
-                raise ForeignFile(path, f"it claims {opened.header.entry_count} entries", _REBUILD)
+                raise ForeignFile(path, f"it claims {opened.header.entry_count} entries", REBUILD_INDEXES)
             return opened
         except RemoteProtocolError as error:
             file.close()
-            raise ForeignFile(path, str(error), _REBUILD) from error
+            raise ForeignFile(path, str(error), REBUILD_INDEXES) from error
         except BaseException:
             file.close()
             raise

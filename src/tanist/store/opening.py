@@ -1,7 +1,6 @@
 """Brings a store that was just opened into one state: log, queues and index end at the same record."""
 
 import logging
-import math
 from dataclasses import dataclass
 
 from tanist.errors import CorruptRecord
@@ -11,7 +10,7 @@ from tanist.store.commitlog import CommitLog
 from tanist.store.dispatch import Dispatcher
 from tanist.store.key_index import KeyIndex
 from tanist.store.queues import Queues
-from tanist.store.recovery import LogScan, check_cut, flushed_to, scan, trusted_to
+from tanist.store.recovery import LogScan, check_cut, flushed_ms, flushed_to, scan, trusted_to
 
 _log = logging.getLogger(__name__)
 
@@ -40,9 +39,9 @@ def find_end(
     segments = log.segments
     start = trusted_to(segments, queues, checkpoint, was_closed=was_closed)
     found = scan(segments, start, flushed_to=flushed_to(checkpoint, was_closed=was_closed))
-    flushed_ms = math.inf if was_closed else checkpoint.log_timestamp_ms
+    stamp_ms = flushed_ms(checkpoint, was_closed=was_closed)
     try:
-        check_cut(segments, found, flushed_to=checkpoint.flushed_to, flushed_ms=flushed_ms)
+        check_cut(segments, found, flushed_to=checkpoint.flushed_to, flushed_ms=stamp_ms)
     except CorruptRecord as damage:
         if not accept_loss:
             raise

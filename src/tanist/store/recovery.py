@@ -109,6 +109,11 @@ def flushed_to(checkpoint: Checkpoint, *, was_closed: bool) -> float:
     return checkpoint.flushed_to or 0
 
 
+def flushed_ms(checkpoint: Checkpoint, *, was_closed: bool) -> float:
+    """The store time before which the log was on disk whole, for when no offset tells."""
+    return math.inf if was_closed else checkpoint.log_timestamp_ms
+
+
 def _start_after_crash(segments: Segments, checkpoint: Checkpoint) -> int:
     """Where to begin after a crash: at the checkpoint's offset, if it has one.
 

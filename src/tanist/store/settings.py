@@ -27,6 +27,11 @@ _LEAST = {
 _WARNING_RATIO_RANGE = (35, 90)
 _FORCIBLE_RATIO_RANGE = (30, 85)
 
+REBUILD_INDEXES = (
+    "stop the broker and delete the folders consumequeue and index: they are built again from the log"
+)
+"""The way out of an index that does not fit its settings, or itself."""
+
 
 class FlushMode(Enum):
     """When a send may be answered: as soon as it is written, or when it is on disk."""

@@ -1,13 +1,12 @@
 """Checks a whole store from outside: every record, and every entry that points at one."""
 
-import math
 from collections.abc import Callable
 
 import msgspec
 
 from tanist.errors import CorruptRecord
 from tanist.store.reader import StoreReader
-from tanist.store.recovery import LogScan, check_cut, points_at, scan_segment
+from tanist.store.recovery import LogScan, check_cut, flushed_ms, points_at, scan_segment
 
 MAX_PROBLEMS = 100
 """How many problems are told; they are counted beyond that."""
@@ -61,7 +60,7 @@ def _verify_log(reader: StoreReader, report: VerifyReport, on_progress: Callable
             reader.segments,
             LogScan(reader.segments.start, position, 0, report.end_reason),
             flushed_to=reader.checkpoint.flushed_to,
-            flushed_ms=math.inf if reader.was_closed else reader.checkpoint.log_timestamp_ms,
+            flushed_ms=flushed_ms(reader.checkpoint, was_closed=reader.was_closed),
         )
     except CorruptRecord as damage:
         report.add_problem(

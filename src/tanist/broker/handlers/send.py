@@ -21,11 +21,10 @@ from tanist.protocol.command import Command
 from tanist.protocol.frame import MAX_FRAME_BYTES, encode_send_answer
 from tanist.protocol.headers.send import SendMessageRequest, SendMessageRequestV2
 from tanist.protocol.message_id import UniqueIds, encode_offset_id
-from tanist.protocol.properties import find_property
+from tanist.protocol.properties import find_property, join_properties
 from tanist.remoting import Connection, Handler
 
 _NO_WAIT = b"false"
-_PROPERTY_END = b"\x02"
 _MAX_BODY_BYTES = MAX_FRAME_BYTES - (64 << 10)
 """With properties and header around it a message must fit the frame in which a consumer gets it."""
 
@@ -145,11 +144,8 @@ class SendHandler:
             raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a retry topic takes no batches")
         messages: list[Message] = []
         for item in decode_batch(batch.body):
-            own = bytes(item.properties)
-            separator = b"" if not own or own.endswith(_PROPERTY_END) else _PROPERTY_END
+            properties = join_properties(bytes(item.properties), batch.properties)
             messages.append(
-                msgspec.structs.replace(
-                    batch, body=item.body, flag=item.flag, properties=own + separator + batch.properties
-                )
+                msgspec.structs.replace(batch, body=item.body, flag=item.flag, properties=properties)
             )
         return messages
