@@ -2,23 +2,30 @@
 
 import random
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.support import partners
-from tests.support.rocketmq.jars import CLIENT_LINES
 from tests.support.rocketmq.scenario import StepFailed
 from tests.support.rocketmq.stock_client import (
     FROM_LAST,
     FROM_TIMESTAMP,
-    Delivery,
     Outgoing,
     PushConsumer,
     StockClients,
+)
+from tests.support.site import (
+    BROKER,
+    Site,
+    are_shared,
+    bodies,
+    by_queue,
+    duplicate_count,
+    is_sent,
+    numbered,
+    wait_until,
 )
 from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
 
@@ -27,92 +34,8 @@ pytestmark = pytest.mark.partner("java", "maven")
 MESSAGE_ILLEGAL = 13
 TOPIC_NOT_EXIST = 17
 INVALID_PARAMETER = 29
-BROKER = "broker-a"
 # A client looks by itself only every 20 s; whoever is faster was told.
 NOTIFIED_S = 15.0
-
-
-@dataclass(frozen=True)
-class Site:
-    """The clients of one line, and the name server that they are to use."""
-
-    clients: StockClients
-    name_server: str
-    prefix: str
-
-    def topic(self, name: str) -> str:
-        """A name that no other test uses; it serves for groups too."""
-        return f"{self.prefix}-{name}"
-
-
-@pytest.fixture(scope="module", params=CLIENT_LINES)
-def clients(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[StockClients]:
-    try:
-        started = StockClients(request.param, tmp_path_factory.mktemp("clients"))
-    except partners.PartnerMissing as lack:
-        partners.do_without(lack)
-    with started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def name_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A name server, and one broker that all tests share which do not stop it."""
-    home = tmp_path_factory.mktemp("tanist")
-    with NameServerProcess(home / "ns") as names, BrokerProcess(home / "broker", names.address) as broker:
-        yield names.address
-        assert "Traceback" not in broker.process.output()
-
-
-@pytest.fixture
-def site(clients: StockClients, name_server: str, request: pytest.FixtureRequest) -> Site:
-    line = clients.line.replace(".", "_")
-    return Site(clients, name_server, f"{line}-{request.node.originalname[-60:]}")
-
-
-@pytest.fixture
-def own_names(tmp_path: Path) -> Iterator[NameServerProcess]:
-    """A name server for a test that has a broker of its own."""
-    with NameServerProcess(tmp_path / "ns") as names:
-        yield names
-
-
-def numbered(count: int, *, start: int = 0, tags: Sequence[str | None] = (None,)) -> list[Outgoing]:
-    return [Outgoing(b"number-%d" % n, tags=tags[n % len(tags)]) for n in range(start, start + count)]
-
-
-def bodies(messages: Iterable[Outgoing | Delivery]) -> set[bytes]:
-    return {message.body for message in messages}
-
-
-def by_queue(deliveries: Iterable[Delivery]) -> dict[int, list[int]]:
-    """The queue offsets in the order in which they came."""
-    offsets: dict[int, list[int]] = defaultdict(list)
-    for delivery in deliveries:
-        offsets[delivery.queue_id].append(delivery.queue_offset)
-    return dict(offsets)
-
-
-def duplicate_count(deliveries: Sequence[Delivery]) -> int:
-    return len(deliveries) - len({delivery.place for delivery in deliveries})
-
-
-def wait_until(is_so: Callable[[], bool], *, timeout_s: float = 60.0) -> float:
-    """Wait for something and return how long that took."""
-    start_s = time.monotonic()
-    while not is_so():
-        assert time.monotonic() - start_s < timeout_s
-        time.sleep(0.02)
-    return time.monotonic() - start_s
-
-
-def are_shared(members: Sequence[PushConsumer], queue_count: int) -> bool:
-    """Whether the members have all queues among them, evenly, and no queue twice."""
-    shares = [set(member.assigned()) for member in members]
-    is_even = all(len(share) == queue_count // len(members) for share in shares)
-    return is_even and set[int]().union(*shares) == set(range(queue_count))
 
 
 def awkward_messages() -> list[Outgoing]:
@@ -453,14 +376,6 @@ def test_offsets_survive_a_restart(
         with clients.push_consumer(address, "g", "T") as consumer:
             received = consumer.received(50)
     assert Counter(one.body for one in received) == Counter(bodies(numbered(50, start=50)))
-
-
-def is_sent(send: Callable[[], object]) -> bool:
-    try:
-        send()
-    except StepFailed:
-        return False
-    return True
 
 
 def test_a_group_goes_on_after_a_restart_without_a_loss(

@@ -9,6 +9,7 @@ from tanist.broker.clients import ClientTable
 from tanist.broker.groups import GroupTable
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
+from tanist.broker.placing import Placing
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
 from tanist.broker.topics import TopicTable
@@ -49,14 +50,16 @@ def open_offsets(root: Path, *, clock: Clock | None = None, disk: Disk | None = 
 def open_state(root: Path, settings: BrokerSettings = SETTINGS, *, clock: Clock | None = None) -> BrokerState:
     """A broker's state without a writer: whoever needs messages appends them to the store."""
     clock = clock or FakeClock()
+    store = open_store(root, clock=clock)
     return BrokerState(
         settings=settings,
-        store=open_store(root, clock=clock),
+        store=store,
         topics=open_topics(root, settings, clock=clock),
         groups=open_groups(root, settings, clock=clock),
         offsets=open_offsets(root, clock=clock),
         clients=ClientTable(),
         locks=QueueLocks(),
+        placing=Placing(delay_levels=store.settings.delay_levels),
         writer=cast("LogWriter", None),
         clock=clock,
         store_host=pack_host("127.0.0.1", 10911),

@@ -20,6 +20,7 @@ from tanist.broker.handlers import all_routes, clients, fast_routes
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
+from tanist.broker.placing import Placing
 from tanist.broker.registration import Registration
 from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from tanist.broker.state import BrokerState
@@ -103,6 +104,7 @@ class Broker:
             offsets=OffsetTable.open(ConfigTable(disk, root, ConsumerOffsetTable), self._clock),
             clients=ClientTable(),
             locks=QueueLocks(),
+            placing=Placing(delay_levels=self._store_settings.delay_levels),
             writer=writer,
             clock=self._clock,
             store_host=host,
@@ -135,7 +137,7 @@ class Broker:
     @asynccontextmanager
     async def _listening(self, state: BrokerState) -> AsyncGenerator[None]:
         pulls = PullHandler(state)
-        state.store.dispatcher.on_indexed = pulls.on_indexed
+        state.store.dispatcher.listeners.append(pulls.on_indexed)
 
         def on_close(connection: Connection) -> None:
             pulls.on_lost(connection)

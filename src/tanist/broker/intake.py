@@ -3,16 +3,11 @@
 from collections.abc import Callable
 
 from tanist.errors import ResponseError
-from tanist.model.message import TRANSACTION_MASK, Message
+from tanist.model.message import Message, SysFlag
 from tanist.model.property_names import (
     CLUSTER,
-    DELAY,
     MSG_REGION,
-    TIMER_DELAY_MS,
-    TIMER_DELAY_SEC,
-    TIMER_DELIVER_MS,
     TRACE_ON,
-    TRAN_MSG,
     UNIQ_KEY,
 )
 from tanist.model.topics import TopicConfig
@@ -21,7 +16,8 @@ from tanist.protocol.headers.send import DEFAULT_REGION, SendMessageRequest
 from tanist.protocol.properties import encode_properties, find_property, join_properties
 from tanist.protocol.record import MAX_PROPERTIES_BYTES
 
-_TIMERS = (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS)
+_ENDED = int(SysFlag.COMMIT)
+"""The bit that a committed and a rolled back message share."""
 
 
 class Intake:
@@ -53,15 +49,9 @@ class Intake:
                 ResponseCode.MESSAGE_ILLEGAL,
                 f"a body of {len(body)} bytes; at most {self._max_body_bytes} are taken",
             )
+        if request.sys_flag & _ENDED:
+            raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a send can not commit or roll back")
         properties = (request.properties or "").encode("utf-8", "replace")
-        if request.sys_flag & TRANSACTION_MASK or _is_prepared(properties):
-            raise ResponseError(
-                ResponseCode.NO_PERMISSION, "transactions are not supported by this broker yet"
-            )
-        if _is_delayed(properties):
-            raise ResponseError(
-                ResponseCode.MESSAGE_ILLEGAL, "delayed messages are not supported by this broker yet"
-            )
         found_id = find_property(properties, UNIQ_KEY)
         fresh_id = "" if found_id or make_id is None else make_id()
         stamped = self._stamped(properties, fresh_id)
@@ -89,19 +79,3 @@ class Intake:
                 f"{MAX_PROPERTIES_BYTES} are taken, and no NUL",
             )
         return stamped
-
-
-def _is_delayed(properties: bytes) -> bool:
-    """Whether the producer wants the message to come later. Level 0 is what clients send for "at once"."""
-    # Hardly any message is, and to look for a few letters is cheaper than for four properties.
-    if b"DELAY" not in properties and b"TIMER_" not in properties:
-        return False
-    level = find_property(properties, DELAY)
-    is_leveled = level is not None and level.strip(b"0") != b""
-    return is_leveled or any(find_property(properties, name) for name in _TIMERS)
-
-
-def _is_prepared(properties: bytes) -> bool:
-    """Whether the message is the first half of a transaction, in words; Java reads any case as true."""
-    value = find_property(properties, TRAN_MSG) if b"TRAN_MSG" in properties else None
-    return value is not None and value.lower() == b"true"

@@ -6,6 +6,7 @@ from tanist.broker.clients import ClientTable
 from tanist.broker.groups import GroupTable
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
+from tanist.broker.placing import Placing
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
@@ -24,6 +25,7 @@ class BrokerState:
     offsets: OffsetTable
     clients: ClientTable
     locks: QueueLocks
+    placing: Placing
     writer: LogWriter
     clock: Clock
     store_host: bytes

@@ -43,7 +43,7 @@ class Dispatcher:
         self.dispatched_to = log.log_start
         self.last_timestamp_ms = 0
         """The store time of the last record dispatched."""
-        self.on_indexed: Callable[[str, int, int], None] | None = None
+        self.listeners: list[Callable[[str, int, int], None]] = []
         """Told that a queue has grown: its topic, its id, and one past its last offset."""
 
     def run(self, limit: int | None = None) -> int:
@@ -131,8 +131,8 @@ class Dispatcher:
             # One bad offset must not keep the whole store shut; the messages stay in the log.
             _log.error("messages are not queued before=%d reason=%s", run.indexed_to, error)
             return
-        if self.on_indexed is not None:
-            self.on_indexed(*key, run.next_offset)
+        for listener in self.listeners:
+            listener(*key, run.next_offset)
 
 
 class _QueueRun:

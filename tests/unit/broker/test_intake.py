@@ -100,24 +100,6 @@ def test_text_that_is_no_utf_8_is_stored_as_something_that_is() -> None:
     assert unique_key == "?"
 
 
-@pytest.mark.parametrize("bits", [SysFlag.PREPARED, SysFlag.COMMIT, SysFlag.ROLLBACK])
-def test_transactions_are_not_permitted_yet(bits: int) -> None:
-    assert refused(sys_flag=int(bits)) == ResponseCode.NO_PERMISSION
-
-
-@pytest.mark.parametrize("value", ["true", "TRUE"])
-def test_a_prepared_message_is_known_by_its_property_too(value: str) -> None:
-    assert refused(f"TRAN_MSG\x01{value}\x02") == ResponseCode.NO_PERMISSION
-    accept("TRAN_MSG\x01false\x02")
-
-
-@pytest.mark.parametrize(
-    "properties", ["DELAY\x013", "DELAY\x0110\x02", "TIMER_DELAY_SEC\x011", "TIMER_DELIVER_MS\x019\x02"]
-)
-def test_delayed_messages_are_refused_and_not_delivered_early(properties: str) -> None:
-    assert refused(properties) == ResponseCode.MESSAGE_ILLEGAL
-
-
-def test_delay_level_0_is_no_delay() -> None:
-    message, _ = accept("DELAY\x010\x02")
-    assert message.properties.startswith(b"DELAY\x010\x02")
+@pytest.mark.parametrize("bits", [SysFlag.COMMIT, SysFlag.ROLLBACK])
+def test_a_send_can_not_end_a_transaction(bits: int) -> None:
+    assert refused(sys_flag=int(bits)) == ResponseCode.MESSAGE_ILLEGAL

@@ -22,7 +22,7 @@ def test_what_one_turn_of_the_loop_appends_is_dispatched_together(tmp_path: Path
     async def scenario() -> None:
         async with working_broker(tmp_path) as broker:
             told: list[int] = []
-            broker.state.store.dispatcher.on_indexed = lambda _topic, _queue, end: told.append(end)
+            broker.state.store.dispatcher.listeners.append(lambda _topic, _queue, end: told.append(end))
             for number in range(5):
                 broker.state.writer.append(make_message(number))
             broker.state.writer.append_batch([make_message(5), make_message(6)])

@@ -68,6 +68,7 @@ class SendHandler:
             born_host=connection.peer_host,
             make_id=None if is_batch else self._make_id,
         )
+        message = self._state.placing.place(message, self._state.clock.now_ms())
         writer = self._state.writer
         # Nobody waits with a one-way send: it gets no answer, now or later.
         is_waiting = (

@@ -49,6 +49,7 @@ class Desk:
             offsets=none,
             clients=ClientTable(),
             locks=QueueLocks(),
+            placing=none,
             writer=none,
             clock=self.clock,
             store_host=b"",

@@ -43,7 +43,7 @@ class _Pulling:
         self.clock = clock
         self.connection = FakeConnection()
         self.handler = PullHandler(broker.state)
-        broker.state.store.dispatcher.on_indexed = self.handler.on_indexed
+        broker.state.store.dispatcher.listeners.append(self.handler.on_indexed)
 
     def request(self, queue_offset: int = 0, **fields: Any) -> Command:
         given: dict[str, Any] = {
