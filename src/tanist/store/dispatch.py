@@ -6,18 +6,18 @@ What this process appended itself is indexed from what it knows, without reading
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tanist.errors import CorruptRecord, LocalProtocolError, RemoteProtocolError
 from tanist.model.delay_levels import due_ms
 from tanist.model.message import TRANSACTION_MASK, Appended, Message, SysFlag, is_queued
 from tanist.model.offsets import LogOffset
-from tanist.model.property_names import DELAY, TAGS
+from tanist.model.property_names import DELAY
 from tanist.model.topics import SCHEDULE_TOPIC
 from tanist.protocol.properties import find_property
 from tanist.protocol.queue_entry import encode_entry
 from tanist.protocol.record import BLANK_BYTES, MAGIC_BLANK, Record, decode_record, peek_record
-from tanist.protocol.tags import index_keys, tags_code
+from tanist.protocol.tags import find_tag, index_keys, tags_code
 from tanist.store.commitlog import CommitLog
 from tanist.store.key_index import KeyIndex
 from tanist.store.queues import Queues, check_topic_name
@@ -48,10 +48,10 @@ class Dispatcher:
         self.listeners: list[Callable[[str, int, int], None]] = []
         """Told that a queue has grown: its topic, its id, and one past its last offset."""
 
-    def note(self, message: Message, appended: Appended) -> None:
+    def note(self, messages: Iterable[Message], appended: Iterable[Appended]) -> None:
         """Take note of what was appended just now: the next run need not read it from the log."""
         if len(self._fresh) < BATCH_RECORDS:
-            self._fresh.append((message, appended))
+            self._fresh += zip(messages, appended, strict=True)
 
     def run(self, limit: int | None = None) -> int:
         """Index the records up to ``limit`` (the log's end if not said); how many there were.
@@ -75,21 +75,12 @@ class Dispatcher:
         fresh, self._fresh = self._fresh, []
         position = int(self.dispatched_to)
         count = 0
-        for message, appended in fresh:
+        for message, place in fresh:
             # Where something lies between, such as the end of a file, the log has the last word.
-            if appended.log_offset != position or appended.end > end:
+            if place.log_offset != position or position + place.size_bytes > end:
                 break
-            position = appended.end
-            self._take(
-                message.topic,
-                message.queue_id,
-                appended.queue_offset,
-                log_offset=appended.log_offset,
-                size_bytes=appended.size_bytes,
-                sys_flag=message.sys_flag,
-                properties=message.properties,
-                store_timestamp_ms=appended.store_timestamp_ms,
-            )
+            self._take(message, place)
+            position += place.size_bytes
             count += 1
         if count:
             self._settle(position)
@@ -108,7 +99,8 @@ class Dispatcher:
                 if behind > end:
                     break
                 if magic != MAGIC_BLANK:
-                    self._take_record(_decode(segment, start))
+                    record = _decode(segment, start)
+                    self._take(record, _place_of(record))
                     count += 1
                 position = behind
         finally:
@@ -116,45 +108,28 @@ class Dispatcher:
             self._settle(position)
         return count
 
-    def _take_record(self, record: Record) -> None:
-        self._take(
-            record.topic,
-            record.queue_id,
-            record.queue_offset,
-            log_offset=record.log_offset,
-            size_bytes=record.size_bytes,
-            sys_flag=record.sys_flag,
-            properties=bytes(record.properties),
-            store_timestamp_ms=record.store_timestamp_ms,
-        )
-
-    def _take(
-        self,
-        topic: str,
-        queue_id: int,
-        queue_offset: int,
-        *,
-        log_offset: int,
-        size_bytes: int,
-        sys_flag: int,
-        properties: bytes,
-        store_timestamp_ms: int,
-    ) -> None:
+    def _take(self, message: Message | Record, place: Appended) -> None:
         """Put one message on its way into the indexes."""
-        self.last_timestamp_ms = store_timestamp_ms
-        if is_queued(sys_flag):
-            key = (topic, queue_id)
+        topic, properties = message.topic, bytes(message.properties)
+        log_offset, now_ms = place.log_offset, place.store_timestamp_ms
+        self.last_timestamp_ms = now_ms
+        if is_queued(message.sys_flag):
+            key = (topic, message.queue_id)
             run = self._runs.get(key)
-            if run is None or run.next_offset != queue_offset:
-                if not _is_queue(topic, queue_id, queue_offset, log_offset):
+            if run is None or run.next_offset != place.queue_offset:
+                if not _has_queue(message, place):
                     return
-                run = self._begin_run(key, queue_offset)
-            code = self._tags_code(topic, properties, store_timestamp_ms)
-            run.data += encode_entry(log_offset, size_bytes, code)
+                run = self._begin_run(key, place.queue_offset)
+            code = (
+                self._due_ms(properties, now_ms)
+                if topic == SCHEDULE_TOPIC
+                else tags_code(find_tag(properties))
+            )
+            run.data += encode_entry(log_offset, place.size_bytes, code)
             run.next_offset += 1
-            run.indexed_to = log_offset + size_bytes
-        if sys_flag & TRANSACTION_MASK != _ROLLBACK and (keys := index_keys(properties)):
-            self._index.put(topic, keys, log_offset, store_timestamp_ms)
+            run.indexed_to = log_offset + place.size_bytes
+        if message.sys_flag & TRANSACTION_MASK != _ROLLBACK and (keys := index_keys(properties)):
+            self._index.put(topic, keys, log_offset, now_ms)
 
     def _begin_run(self, key: tuple[str, int], queue_offset: int) -> "_QueueRun":
         if (former := self._runs.get(key)) is not None:
@@ -162,13 +137,12 @@ class Dispatcher:
         run = self._runs[key] = _QueueRun(queue_offset)
         return run
 
-    def _tags_code(self, topic: str, properties: bytes, store_timestamp_ms: int) -> int:
-        """The hash of the tag; for a delayed message the time at which it is due."""
-        if topic == SCHEDULE_TOPIC:
-            level = find_property(properties, DELAY)
-            if level is not None and level.isdigit() and int(level) > 0:
-                return due_ms(self._delay_levels, int(level), store_timestamp_ms)
-        return tags_code(find_property(properties, TAGS))
+    def _due_ms(self, properties: bytes, store_timestamp_ms: int) -> int:
+        """What a queue of delayed messages keeps in place of the tag: the time at which one is due."""
+        level = find_property(properties, DELAY)
+        if level is not None and level.isdigit() and int(level) > 0:
+            return due_ms(self._delay_levels, int(level), store_timestamp_ms)
+        return tags_code(find_tag(properties))
 
     def _settle(self, position: int) -> None:
         """Write what was taken; only then it counts as indexed."""
@@ -207,16 +181,20 @@ class _QueueRun:
         self.indexed_to = 0
 
 
-def _is_queue(topic: str, queue_id: int, queue_offset: int, log_offset: int) -> bool:
+def _has_queue(message: Message | Record, place: Appended) -> bool:
     """Whether a message can have a place in a queue; if not, that is told."""
     try:
-        check_topic_name(topic)
-        if queue_id < 0 or queue_offset < 0:
-            raise LocalProtocolError(f"queue {queue_id} can not have an offset {queue_offset}")
+        check_topic_name(message.topic)
+        if message.queue_id < 0 or place.queue_offset < 0:
+            raise LocalProtocolError(f"queue {message.queue_id} can not have an offset {place.queue_offset}")
     except LocalProtocolError as error:
-        _log.error("message is not indexed log_offset=%d reason=%s", log_offset, error)
+        _log.error("message is not indexed log_offset=%d reason=%s", place.log_offset, error)
         return False
     return True
+
+
+def _place_of(record: Record) -> Appended:
+    return Appended(record.log_offset, record.queue_offset, record.size_bytes, record.store_timestamp_ms)
 
 
 def _decode(segment: Segment, position: int) -> Record:

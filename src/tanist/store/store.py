@@ -154,7 +154,7 @@ class MessageStore:
         """Append one message to the log. ``dispatch`` makes it visible in its queue."""
         self._check_queue(message)
         appended = self.log.append(message)
-        self.dispatcher.note(message, appended)
+        self.dispatcher.note((message,), (appended,))
         return appended
 
     def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
@@ -162,8 +162,7 @@ class MessageStore:
         for message in messages:
             self._check_queue(message)
         appended = self.log.append_batch(messages)
-        for message, one in zip(messages, appended, strict=True):
-            self.dispatcher.note(message, one)
+        self.dispatcher.note(messages, appended)
         return appended
 
     def append_raw(self, log_offset: int, data: bytes | memoryview) -> int:

@@ -279,7 +279,7 @@ def test_a_message_with_an_absurd_queue_offset_is_left_out_and_named(
     assert "messages are not queued" in caplog.text
 
 
-@pytest.mark.parametrize("count", [1, 40, BATCH_RECORDS + 40])
+@pytest.mark.parametrize("count", [9, 40, BATCH_RECORDS + 40])
 def test_what_was_appended_here_and_what_is_read_from_the_log_are_indexed_alike(
     store: MessageStore, master: MessageStore, count: int
 ) -> None:
@@ -288,7 +288,7 @@ def test_what_was_appended_here_and_what_is_read_from_the_log_are_indexed_alike(
         flag = (0, SysFlag.PREPARED, SysFlag.COMMIT, SysFlag.ROLLBACK)[number % 4]
         message = make_message(
             number,
-            queue_id=number % 2,
+            queue_id=number // 4 % 2,
             keys=keys,
             tag=f"t{number % 5}",
             sys_flag=int(flag),
