@@ -8,7 +8,6 @@ import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 from tanist.errors import ForeignFile, RemoteProtocolError
 from tanist.protocol.key_index import (
@@ -19,6 +18,7 @@ from tanist.protocol.key_index import (
     SLOT,
     SLOT_BYTES,
     IndexHeader,
+    Keyed,
     decode_index_header,
     encode_index_header,
 )
@@ -29,9 +29,6 @@ from tanist.store.settings import REBUILD_INDEXES
 _ALLOCATE_BYTES = 1 << 20
 
 _unpack_slot, _pack_slot, _pack_entry = SLOT.unpack_from, SLOT.pack_into, INDEX_ENTRY.pack_into
-
-Keyed: TypeAlias = tuple[int, int, int]
-"""One key of one message: the key's hash, the message's log offset and its store time."""
 
 
 class IndexFile:

@@ -4,15 +4,15 @@ Derived from the log and built by dispatch. It keeps hashes only, so what it fin
 whoever asks reads the messages and compares their keys.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from tanist.clock import Clock
 from tanist.errors import ForeignFile
-from tanist.protocol.key_index import key_hash
+from tanist.protocol.key_index import Keyed, key_hash
 from tanist.store.disk import Disk
-from tanist.store.index_file import IndexFile, Keyed
+from tanist.store.index_file import IndexFile
 
 NAME_DIGITS = 17
 
@@ -55,8 +55,11 @@ class KeyIndex:
 
     def put(self, topic: str, keys: Sequence[str], log_offset: int, store_timestamp_ms: int) -> None:
         """Add a message under all its keys. It is found when ``write`` has put it into a file."""
-        for key in keys[: self._max_entries - 1]:
-            self._unwritten.append((key_hash(topic, key), log_offset, store_timestamp_ms))
+        self.extend([(key_hash(topic, key), log_offset, store_timestamp_ms) for key in keys])
+
+    def extend(self, keyed: Iterable[Keyed]) -> None:
+        """Add messages whose keys are hashed already, in the order of the log."""
+        self._unwritten += keyed
 
     def write(self) -> None:
         """Write what was put, but for messages that are there already.
@@ -73,6 +76,7 @@ class KeyIndex:
                 del unwritten[:count]
             else:
                 self._add_file()
+                unwritten = _limited(unwritten, self._files[-1].room)
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Log offsets of messages that may have this key, newest first."""
@@ -133,3 +137,11 @@ def _fitting(keyed: Sequence[Keyed], room: int) -> int:
     while room and keyed[room][1] == keyed[room - 1][1]:
         room -= 1
     return room
+
+
+def _limited(keyed: list[Keyed], room: int) -> list[Keyed]:
+    """A message that has more keys than a whole file has room for is found by the first of them."""
+    end = room
+    while end < len(keyed) and keyed[end][1] == keyed[0][1]:
+        end += 1
+    return keyed[:room] + keyed[end:]

@@ -154,15 +154,23 @@ class MessageStore:
         """Append one message to the log. ``dispatch`` makes it visible in its queue."""
         self._check_queue(message)
         appended = self.log.append(message)
-        self.dispatcher.note((message,), (appended,))
+        self.dispatcher.note(message, appended)
+        return appended
+
+    def append_packed(self, batch: Message) -> Appended:
+        """Append the messages that a batch has in its body, as one unit."""
+        self._check_queue(batch)
+        appended = self.log.append_packed(batch)
+        self.dispatcher.note(batch, appended)
         return appended
 
     def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
-        """Append several messages as one unit."""
+        """Append several messages, of any queues, as one unit."""
         for message in messages:
             self._check_queue(message)
         appended = self.log.append_batch(messages)
-        self.dispatcher.note(messages, appended)
+        for message, place in zip(messages, appended, strict=True):
+            self.dispatcher.note(message, place)
         return appended
 
     def append_raw(self, log_offset: int, data: bytes | memoryview) -> int:
