@@ -131,3 +131,19 @@ def test_a_broker_that_requires_certificates_refuses_a_client_without_one(
             nobody.send("T", numbered(1))
         assert "cause=BAD_TLS" in broker.process.output()
         check_that_messages_pass(certified_clients, names.address, "T")
+
+
+def test_a_client_does_not_talk_to_a_server_whose_certificate_it_does_not_trust(
+    clients: StockClients, tmp_path: Path
+) -> None:
+    elsewhere = f"-Dtls.client.trustCertPath={certificate('stranger')}"
+    with (
+        StockClients(
+            clients.line, tmp_path / "home", flags=(*QUICK_START, *TRUSTING, elsewhere)
+        ) as distrustful,
+        NameServerProcess(tmp_path / "ns", **PERMISSIVE) as names,
+        distrustful.producer(names.address) as producer,
+    ):
+        with pytest.raises(StepFailed):
+            producer.send("T", numbered(1))
+        assert "cause=BAD_TLS" in names.process.output()

@@ -78,9 +78,14 @@ class AclFiles:
         """Those of a folder in the order of their names and before the single one, as in RocketMQ."""
         for place in self._places:
             if place.is_dir():
-                yield from sorted(path for path in place.rglob("*") if path.suffix in _SUFFIXES)
+                yield from sorted(path for path in place.rglob("*") if _is_meant(path.relative_to(place)))
             else:
                 yield place
+
+
+def _is_meant(path: Path) -> bool:
+    """Whether a file of the folder holds rules. Hidden ones are copies that editors and mounts keep."""
+    return path.suffix in _SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
 
 def _read_file(path: Path) -> AccessRules | None:

@@ -18,7 +18,8 @@ _log = logging.getLogger(__name__)
 _LOOK_S = 1.0
 _PORT_BYTES = 4
 _MOST_TOLD = 1_000
-_SHOWN_CHARS = 128
+_SHOWN_CHARS = 256
+"""What is kept and written of a peer's own words."""
 _NO_KEY = "-"
 
 
@@ -75,7 +76,7 @@ class AccessGuard:
 
     def _refuse(self, command: Command, connection: Connection, reason: str) -> ResponseError:
         """The answer, which is RocketMQ 5.3's: 4.9 answers 1, and clients of both do the same with either."""
-        access_key = command.ext.get(ACCESS_KEY, _NO_KEY)[:_SHOWN_CHARS]
+        access_key, reason = command.ext.get(ACCESS_KEY, _NO_KEY)[:_SHOWN_CHARS], reason[:_SHOWN_CHARS]
         self._tell(command, connection, access_key, reason)
         return ResponseError(ResponseCode.NO_PERMISSION, f"access denied, accessKey={access_key}: {reason}")
 

@@ -29,6 +29,8 @@ def test_the_file_and_the_folder_of_rocketmqs_home_are_read(tmp_path: Path) -> N
     write(tmp_path / "conf" / "acl" / "one.yml", "first-file")
     write(tmp_path / "conf" / "acl" / "team" / "two.yaml", "second-file")
     write(tmp_path / "conf" / "acl" / "notes.txt", "no-file")
+    write(tmp_path / "conf" / "acl" / ".hidden.yml", "no-file")
+    write(tmp_path / "conf" / "acl" / ".copies" / "one.yml", "no-file")
     write(tmp_path / "conf" / "tools.yml", "no-file")
     assert keys_in(files_of(rocketmq_home=tmp_path)) == {"default-file", "first-file", "second-file"}
 
