@@ -163,11 +163,9 @@ def test_a_consumer_gets_nothing_until_the_rules_let_it(
     reason: str,
 ) -> None:
     address = own_names.address
-    with (
-        clients.producer(address, **APP) as producer,
-        clients.push_consumer(address, group, topic, heartbeatMs=500, **APP) as consumer,
-    ):
+    with clients.producer(address, **APP) as producer:
         producer.send(topic, numbered(8))
+    with clients.push_consumer(address, group, topic, heartbeatMs=500, **APP) as consumer:
         wait_until(lambda: len(broker.refusals(reason)) == 1)
         consumer.rebalance()
         assert consumer.received(0) == []
@@ -213,11 +211,10 @@ def test_an_address_on_the_list_needs_no_signature(
     with (
         GuardedBroker(tmp_path / "broker", address, rules) as broker,
         clients.producer(address, **keys) as producer,
-        clients.push_consumer(address, "NoMember", "NotWritten", **keys) as consumer,
     ):
         producer.send("NotWritten", numbered(4))
-        consumer.rebalance()
-        assert bodies(consumer.received(4)) == bodies(numbered(4))
+        with clients.push_consumer(address, "NoMember", "NotWritten", **keys) as consumer:
+            assert bodies(consumer.received(4)) == bodies(numbered(4))
         assert broker.refusals("") == []
 
 
