@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tanist.broker.acl import AccessGuard, AclFiles
 from tanist.broker.clients import ClientTable
 from tanist.broker.groups import GroupTable
 from tanist.broker.handlers import all_routes, clients, fast_routes
@@ -63,6 +64,7 @@ class Broker:
         self._limits = limits or ServerLimits()
         self._tls = tls
         self._clock = clock or SystemClock()
+        self._guard: AccessGuard | None = None
 
     @property
     def address(self) -> str:
@@ -72,6 +74,8 @@ class Broker:
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[None]:
         """Serve from the beginning of the block to its end. Raises ConfigError if that can not begin."""
+        if self._settings.acl_enable:
+            self._guard = AccessGuard(AclFiles(self._settings), self._clock)
         root = Path(self._settings.store_path_root_dir)
         host = pack_host(self._settings.broker_ip1, self._settings.listen_port)
         with MessageStore.open(root, self._store_settings, store_host=host, clock=self._clock) as store:
@@ -123,6 +127,8 @@ class Broker:
             tasks.create_task(_lasting("offsets", lambda: self._keep_offsets(state))),
             tasks.create_task(_lasting("clients", lambda: self._scan_clients(state))),
         ]
+        if self._guard is not None:
+            chores.append(tasks.create_task(_lasting("access rules", self._guard.watch)))
         try:
             yield
         finally:
@@ -144,6 +150,8 @@ class Broker:
             clients.on_lost(state, connection)
 
         routes = all_routes(state, pulls)
+        if self._guard is not None:
+            routes = self._guard.guard(routes)
         main = RemotingServer(routes, limits=self._limits, tls=self._tls, on_close=on_close)
         fast = RemotingServer(fast_routes(routes), limits=self._limits, tls=self._tls, on_close=on_close)
         try:
@@ -169,7 +177,7 @@ class Broker:
 
     @asynccontextmanager
     async def _registered(self, state: BrokerState, tasks: asyncio.TaskGroup) -> AsyncGenerator[None]:
-        client = RemotingClient()
+        client = RemotingClient(tls=self._tls)
         registration = Registration(state, client)
         state.topics.on_change(registration.topics_changed)
         try:

@@ -1,6 +1,7 @@
 """The broker's settings, under RocketMQ's names."""
 
 import ipaddress
+import os
 import socket
 from enum import Enum
 from pathlib import Path
@@ -68,6 +69,11 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     flush_consumer_offset_interval: int = 5_000
     max_transfer_bytes_on_message_in_memory: int = 256 << 10
     max_transfer_count_on_message_in_memory: int = 32
+    acl_enable: bool = False
+    acl_config_path: str = ""
+    """The file or folder of the access rules, in place of those in ``rocketmqHome``. A key of ours."""
+    rocketmq_home: str = msgspec.field(default_factory=lambda: os.environ.get("ROCKETMQ_HOME", ""))
+    """Whose ``conf`` folder holds the access rules. Nothing else is looked for there."""
 
     def __post_init__(self) -> None:
         if self.broker_role is not BrokerRole.ASYNC_MASTER:

@@ -189,6 +189,12 @@ class RocketMQ:
             self._installation, command, home=self._client_home, nameServer=self.name_server, **options
         )
 
+    def use_access_key(self, access_key: str, secret_key: str) -> None:
+        """Have ``mqadmin`` sign its requests from now on."""
+        file = self._client_home / "conf" / "tools.yml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"accessKey: {access_key}\nsecretKey: {secret_key}\n")
+
     def mqadmin(self, *arguments: str) -> str:
         """Run RocketMQ's own operator command and return what it printed."""
         main_class = "org.apache.rocketmq.tools.command.MQAdminStartup"

@@ -189,7 +189,10 @@ class PullConsumer(_Client):
 
 
 class StockClients:
-    """Clients of one line, all in one process: a start of Java is dear."""
+    """Clients of one line, all in one process: a start of Java is dear.
+
+    Producers, push and lite consumers sign their requests if ``accessKey`` and ``secretKey`` are given.
+    """
 
     def __init__(self, line: str, home: Path, *, flags: Sequence[str] = QUICK_START) -> None:
         self.line = line

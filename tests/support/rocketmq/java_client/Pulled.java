@@ -55,7 +55,7 @@ final class Pulled {
         private final DefaultLitePullConsumer consumer;
 
         Lite(JSONObject options) throws Exception {
-            consumer = new DefaultLitePullConsumer(options.getString("group"));
+            consumer = new DefaultLitePullConsumer(options.getString("group"), Credentials.hook(options));
             consumer.setNamesrvAddr(options.getString("nameServer"));
             consumer.setInstanceName(options.getString("name"));
             consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);

@@ -13,6 +13,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 
@@ -28,7 +29,8 @@ final class Pushed implements Scenario.Named {
 
     private Pushed(JSONObject options) throws Exception {
         topic = options.getString("topic");
-        consumer = new DefaultMQPushConsumer(options.getString("group"));
+        consumer = new DefaultMQPushConsumer(options.getString("group"), Credentials.hook(options),
+            new AllocateMessageQueueAveragely());
         consumer.setNamesrvAddr(options.getString("nameServer"));
         consumer.setInstanceName(options.getString("name"));
         consumer.setConsumeThreadMin(THREADS);

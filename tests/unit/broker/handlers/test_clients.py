@@ -7,6 +7,7 @@ import pytest
 
 from tanist.broker.clients import SILENCE_LIMIT_MS, ClientTable
 from tanist.broker.handlers import clients as handlers
+from tanist.broker.heartbeat import MAX_HEARTBEAT_BYTES
 from tanist.broker.locks import LOCK_LIFE_MS, QueueLocks
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
@@ -230,7 +231,7 @@ def test_a_heartbeat_that_can_not_be_read_registers_nobody(desk: Desk, body: byt
 
 
 def test_a_heartbeat_too_long_to_keep_is_refused_before_it_is_read(desk: Desk) -> None:
-    body = bytes(handlers.MAX_HEARTBEAT_BYTES + 1)
+    body = bytes(MAX_HEARTBEAT_BYTES + 1)
     with pytest.raises(ResponseError, match="at most"):
         desk.handle(Command.request(RequestCode.HEART_BEAT, body=body), FakeConnection())
 
