@@ -27,7 +27,7 @@ def broker(
     """Run a broker until SIGTERM or SIGINT.
 
     It serves the producers and consumers of RocketMQ 4.9 and 5. Not yet: delayed and transactional
-    messages, retries, slaves.
+    messages, retries, filters by SQL, slaves.
     """
     raw = load_properties(config_file) if config_file is not None else {}
     if name_servers is not None:
