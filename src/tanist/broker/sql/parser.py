@@ -40,7 +40,7 @@ from tanist.broker.sql.values import INT64_MOST, compare_numbers
 
 MAX_DEPTH = 64
 """How deeply parentheses and operators may be nested. Chains of AND and OR count as one, however long."""
-MAX_COST = 1000
+MAX_COST = 500
 """How many nodes an expression may have; each character of a LIKE pattern counts as one."""
 
 _OR, _AND, _EQUALITY, _COMPARISON, _SUM, _PRODUCT = range(1, 7)
@@ -110,31 +110,34 @@ class _Parser:
     def _expression(self, loosest: int) -> Node:
         """What binds more tightly than ``loosest``."""
         start = self._peek()
+        self._descend(start)
         left = self._unary()
         while (power := _POWERS.get(self._peek().word, 0)) > loosest:
             left = self._infix(left, start, power)
+        self.depth -= 1
         return left
 
     def _unary(self) -> Node:
         token = self._take()
+        if token.word == "(":
+            node = self._expression(0)
+            self._expect(")")
+            return node
+        if token.word not in ("+", "-", "NOT"):
+            return _primary(token)
+        start = self._peek()
+        self._descend(start)
+        operand = self._unary()
+        self.depth -= 1
+        if token.word == "+":
+            return operand
+        return Negative(operand) if token.word == "-" else Not(_as_claim(operand, start))
+
+    def _descend(self, token: Token) -> None:
+        """Go down one level. Each takes a few of the calls that Python lets stand one within the other."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise _too_deep(token.position)
-        match token.word:
-            case "+":
-                node = self._unary()
-            case "-":
-                node = Negative(self._unary())
-            case "NOT":
-                start = self._peek()
-                node = Not(_as_claim(self._unary(), start))
-            case "(":
-                node = self._expression(0)
-                self._expect(")")
-            case _:
-                node = _primary(token)
-        self.depth -= 1
-        return node
 
     def _infix(self, left: Node, start: Token, power: int) -> Node:
         if power <= _AND:
