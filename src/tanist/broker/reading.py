@@ -11,6 +11,8 @@ from tanist.store.consume_queue import ConsumeQueue
 _LOOK_AHEAD_ENTRIES = 800
 """How many entries a pull looks at that matches few of them, before it answers with where it is."""
 _LEAST_CHUNK_ENTRIES = 32
+_SLOW_CHUNK_ENTRIES = 4
+"""How many entries are looked at between two looks at the clock, if looking takes time."""
 
 
 class Outcome(Enum):
@@ -44,9 +46,13 @@ def read_queue(
     *,
     max_count: int,
     max_bytes: int,
-    is_wanted: Callable[[int], bool],
+    is_wanted: Callable[[QueueEntry], bool],
+    has_time: Callable[[], bool] | None = None,
 ) -> QueueRead:
-    """Read messages whose tags code ``is_wanted``. At least one is returned, however large it is."""
+    """Read messages whose entry ``is_wanted``. At least one is returned, however large it is.
+
+    The look ends early where it has no time any more; a few entries are looked at in any case.
+    """
     queue = store.queues.find(topic, queue_id)
     low, high = (queue.min_offset, queue.max_offset) if queue is not None else (0, 0)
     if queue is None or high == 0:
@@ -59,24 +65,28 @@ def read_queue(
         return QueueRead(Outcome.OFFSET_OVERFLOW_BADLY, high, low, high, [])
     runs = _Runs()
     next_offset = queue_offset
-    for entry in _entries(queue, queue_offset, chunk_count=max_count):
+    for entry in _entries(queue, queue_offset, max_count, has_time):
         if runs.message_count and (
             runs.message_count >= max_count or runs.size_bytes + entry.size_bytes > max_bytes
         ):
             break
         next_offset += 1
-        if not entry.is_filler and is_wanted(entry.tags_code):
+        if not entry.is_filler and is_wanted(entry):
             runs.add(entry.log_offset, entry.size_bytes)
     outcome = Outcome.FOUND if runs.message_count else Outcome.NO_MATCHED_MESSAGE
     return QueueRead(outcome, next_offset, low, high, runs.read(store), runs.message_count)
 
 
-def _entries(queue: ConsumeQueue, queue_offset: int, *, chunk_count: int) -> Iterator[QueueEntry]:
+def _entries(
+    queue: ConsumeQueue, queue_offset: int, max_count: int, has_time: Callable[[], bool] | None
+) -> Iterator[QueueEntry]:
     """The next entries, as many as a pull may look at. Most pulls want all of the first few and no more."""
-    chunk_count = max(chunk_count, _LEAST_CHUNK_ENTRIES)
+    chunk_count = max(max_count, _LEAST_CHUNK_ENTRIES) if has_time is None else _SLOW_CHUNK_ENTRIES
     end = min(queue_offset + _LOOK_AHEAD_ENTRIES, queue.max_offset)
     for start in range(queue_offset, end, chunk_count):
         yield from queue.entries(start, min(chunk_count, end - start))
+        if has_time is not None and not has_time():
+            return
 
 
 class _Runs:

@@ -62,6 +62,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     auto_create_topic_enable: bool = True
     auto_create_subscription_group: bool = True
     default_topic_queue_nums: int = 8
+    enable_property_filter: bool = True
+    """Whether consumers may filter by SQL. RocketMQ's default is false; here it costs nothing unless used."""
     long_polling_enable: bool = True
     short_polling_time_mills: int = 1_000
     """How long a pull waits at most if ``longPollingEnable`` is false."""

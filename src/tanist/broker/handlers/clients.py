@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from tanist.broker.clients import Action, AskForSubscriptions, CloseConnection, EnsureGroup, NotifyMembers
 from tanist.broker.consumer_group import Client
 from tanist.broker.heartbeat import read_heartbeat
+from tanist.broker.message_filter import condition_of
 from tanist.broker.state import BrokerState
-from tanist.broker.tag_filter import check_filter_type
 from tanist.errors import ResponseError
 from tanist.model.topics import TopicSysFlag
 from tanist.protocol.bodies import decode_java_json, encode_body
@@ -86,7 +86,8 @@ class ClientHandler:
         return command.reply()
 
     def check_config(self, command: Command, _connection: Connection) -> Command:
-        check_filter_type(decode_java_json(command.body, ClientConfigCheck).subscription_data)
+        wanted = decode_java_json(command.body, ClientConfigCheck).subscription_data
+        condition_of(wanted, is_sql_enabled=self._state.settings.enable_property_filter)
         return command.reply()
 
     def list_members(self, command: Command, _connection: Connection) -> Command:

@@ -45,7 +45,7 @@ final class Pushed implements Scenario.Named {
         if (options.getBooleanValue("isBroadcasting")) {
             broadcast();
         }
-        consumer.subscribe(topic, options.getString("expression"));
+        consumer.subscribe(topic, Selecting.selector(options));
         if (options.getBooleanValue("isOrderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
                 keep(messages);
