@@ -25,11 +25,10 @@ class TagFilter:
     __slots__ = ("_codes",)
 
     def __init__(self, subscription: SubscriptionData) -> None:
-        is_everything = subscription.expression == EVERYTHING
-        self._codes = None if is_everything else subscription.tag_codes
+        self._codes = subscription.tag_codes
 
     def __call__(self, entry: QueueEntry) -> bool:
-        return self._codes is None or entry.tags_code in self._codes
+        return entry.tags_code in self._codes
 
 
 class PropertyFilter:
@@ -52,10 +51,15 @@ MessageFilter: TypeAlias = TagFilter | PropertyFilter
 
 def filter_of(
     subscription: SubscriptionData, read: Callable[[int, int], memoryview], *, is_sql_enabled: bool
-) -> MessageFilter:
-    """What a subscription lets through. Raises ResponseError for one that this broker can not filter by."""
+) -> MessageFilter | None:
+    """What a subscription lets through, None if that is everything.
+
+    Raises ResponseError for a subscription that this broker can not filter by.
+    """
     condition = condition_of(subscription, is_sql_enabled=is_sql_enabled)
-    return TagFilter(subscription) if condition is None else PropertyFilter(condition, read)
+    if condition is not None:
+        return PropertyFilter(condition, read)
+    return None if subscription.expression == EVERYTHING else TagFilter(subscription)
 
 
 def condition_of(subscription: SubscriptionData, *, is_sql_enabled: bool) -> Condition | None:

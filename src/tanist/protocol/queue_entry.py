@@ -45,4 +45,4 @@ def log_offsets_of(entries: bytes) -> list[bytes]:
 def decode_entries(data: bytes | bytearray | memoryview) -> list[QueueEntry]:
     """All whole entries of ``data``; a cut one at the end is left out."""
     whole = len(data) // ENTRY_BYTES * ENTRY_BYTES
-    return [QueueEntry(*fields) for fields in _ENTRY.iter_unpack(memoryview(data)[:whole])]
+    return list(map(QueueEntry._make, _ENTRY.iter_unpack(memoryview(data)[:whole])))

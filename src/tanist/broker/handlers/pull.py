@@ -56,7 +56,7 @@ class _Pull:
     request: PullMessageRequest
     connection: Connection
     subscription: SubscriptionData
-    is_wanted: MessageFilter
+    is_wanted: MessageFilter | None
 
 
 class PullHandler:
@@ -192,7 +192,7 @@ class PullHandler:
             is_broadcast_allowed=group.is_broadcast_enabled,
         )
 
-    def _filter(self, request: PullMessageRequest, subscription: SubscriptionData) -> MessageFilter:
+    def _filter(self, request: PullMessageRequest, subscription: SubscriptionData) -> MessageFilter | None:
         state = self._state
         try:
             return filter_of(
