@@ -136,6 +136,10 @@ class PushConsumer(_Client):
         """Leave the group. What was received can still be asked for."""
         self._do("leave")
 
+    def suspend(self) -> None:
+        """Pull no more. What a pull that waits is given yet is consumed."""
+        self._do("suspend")
+
     def rebalance(self) -> None:
         """Do at once what else happens every 20 s."""
         self._do("rebalance")

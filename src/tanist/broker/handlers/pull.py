@@ -189,7 +189,7 @@ class PullHandler:
 
     def _read(self, pull: _Pull, queue_offset: int) -> QueueRead:
         request, settings = pull.request, self._state.settings
-        return read_queue(
+        found = read_queue(
             self._state.store,
             request.topic,
             request.queue_id,
@@ -200,6 +200,10 @@ class PullHandler:
             max_bytes=min(settings.max_transfer_bytes_on_message_in_memory, _MAX_BODY_BYTES),
             is_wanted=pull.is_wanted,
         )
+        self._state.pull_progress.note(
+            request.consumer_group, request.topic, request.queue_id, found.next_offset, found.message_count
+        )
+        return found
 
     def _answer(self, pull: _Pull, found: QueueRead) -> bytes:
         code = _code(found, pull.request.queue_offset)
