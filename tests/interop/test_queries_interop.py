@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tanist.model.integers import INT64_MAX
 from tanist.model.offsets import LogOffset, QueueOffset
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.bodies import decode_java_json, encode_body
@@ -28,7 +29,7 @@ from tests.support.rocketmq import RocketMQ
 from tests.support.rocketmq.client import Sent
 from tests.support.rocketmq.cluster import mqadmin_each
 from tests.support.rocketmq.stock_client import Outgoing, Producer, StockClients
-from tests.support.site import BROKER, Site, wait_until
+from tests.support.site import BROKER, wait_until
 from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
 from tests.support.wire import Wire
 
@@ -55,6 +56,7 @@ _NAMED = (
     (re.compile(r"@(producer|push-consumer|lite-consumer)-\d+"), "@CLIENT"),
     (re.compile(r" +"), " "),
 )
+_PROPERTIES = re.compile(r"\{([^{}]*)\}")
 _TRACK = re.compile(r"consumerGroup=([\w-]+), trackType=(\w+)")
 
 
@@ -139,8 +141,9 @@ def playing(stage: Stage) -> Generator[Scene]:
 
 
 def _steady(printed: str) -> list[str]:
-    """What was printed, without what time and chance bring in; rows come in any order."""
+    """What was printed, without what time and chance bring in; rows and properties come in any order."""
     lines = [line for line in printed.splitlines() if not _UNSTEADY.search(line)]
+    lines = [_PROPERTIES.sub(lambda found: str(sorted(found[1].split(", "))), line) for line in lines]
     for pattern, name in _NAMED:
         lines = [pattern.sub(name, line) for line in lines]
     return sorted(lines)
@@ -333,26 +336,29 @@ def _check_cells(online: dict[str, str], left: dict[str, str], scene: Scene) -> 
     assert cloned == [("1", "1")] * 3 + [("3", "3")]
 
 
-def test_mqadmin_sends_measures_and_finds_what_it_traced(site: Site, tmp_path: Path) -> None:
-    topic = site.topic("t")
-    with site.clients.producer(site.name_server, topicQueues=QUEUES) as producer:
-        producer.send(topic, [Outgoing(b"first")])
-
-    def run(*commands: Sequence[str]) -> list[str]:
-        return mqadmin_each(site.name_server, *commands, home=tmp_path, line=site.clients.line)
-
-    sent, measured = run(
-        ("sendMessage", "-t", topic, "-p", "hello", "-k", "key", "-c", "tag", "-m", "true"),
-        ("checkMsgSendRT", "-t", topic, "-a", "3", "-s", "10"),
+def test_mqadmin_sends_and_measures(tanist: Stage) -> None:
+    _, sent, measured = tanist.run(
+        ("updateTopic", "-b", tanist.broker, "-t", TOPIC),
+        ("sendMessage", "-t", TOPIC, "-p", "hello", "-k", "key", "-c", "tag"),
+        ("checkMsgSendRT", "-t", TOPIC, "-a", "3", "-s", "10"),
     )
     assert "SEND_OK" in sent
     assert len(re.findall(rf"^{BROKER} +\d +true +\d+", measured, re.MULTILINE)) == 3
-
-    (message_id,) = re.findall(r"[0-9A-F]{32}", sent)
-    found, traced = run(
-        ("queryMsgByUniqueKey", "-t", topic, "-i", message_id),
-        ("queryMsgTraceById", "-i", message_id),
-    )
+    (message_id,) = re.findall(r"\b[0-9A-F]{32}\b", sent)
+    (found,) = tanist.run(("queryMsgByUniqueKey", "-t", TOPIC, "-i", message_id))
     assert "Keys: [key]" in re.sub(" +", " ", found)
-    assert re.search(r"^Pub ", traced, re.MULTILINE)
-    assert "success" in traced
+
+
+def test_mqadmin_finds_the_trace_of_a_message(tanist: Stage) -> None:
+    with tanist.clients.producer(tanist.name_server, isTraced=True) as producer:
+        (sent,) = producer.send(TOPIC, [Outgoing(b"traced", keys="key")])
+        query = QueryMessageRequest(
+            topic="RMQ_SYS_TRACE_TOPIC",
+            key=sent.message_id,
+            max_count=1,
+            begin_timestamp_ms=0,
+            end_timestamp_ms=INT64_MAX,
+        )
+        wait_until(lambda: tanist.ask(RequestCode.QUERY_MESSAGE, query).code == ResponseCode.SUCCESS)
+    (traced,) = tanist.run(("queryMsgTraceById", "-i", sent.message_id))
+    assert re.search(r"^Pub .* success", traced, re.MULTILINE), traced

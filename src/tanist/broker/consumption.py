@@ -48,7 +48,7 @@ def queue_time_span(state: BrokerState, group: str, topic: str, queue_id: int) -
     first_ms, last_ms, next_ms = time_at(low), time_at(high - 1), time_at(offset)
     consumed_ms = time_at(offset - 1) if offset > 0 else first_ms
     return QueueTimeSpan(
-        queue=queue_of(state, topic, queue_id),
+        queue=MessageQueue(topic=topic, broker_name=state.settings.broker_name, queue_id=queue_id),
         min_timestamp_ms=_NO_TIME if first_ms is None else first_ms,
         max_timestamp_ms=_NO_TIME if last_ms is None else last_ms,
         consume_timestamp_ms=_NO_TIME if consumed_ms is None else consumed_ms,
@@ -74,8 +74,3 @@ def correction_offsets(
         if queue_id in least and least[queue_id] > offset:
             least[queue_id] = QueueOffset(INT64_MAX)
     return least
-
-
-def queue_of(state: BrokerState, topic: str, queue_id: int) -> MessageQueue:
-    """A queue of this broker, as the whole cluster names it."""
-    return MessageQueue(topic=topic, broker_name=state.settings.broker_name, queue_id=queue_id)

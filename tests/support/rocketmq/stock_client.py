@@ -209,7 +209,7 @@ class StockClients:
         self.process.__exit__(kind, error, trace)
 
     def producer(self, name_server: str, **options: object) -> Producer:
-        """Start a producer; ``topicQueues`` and ``maxMessageBytes`` override the client's defaults."""
+        """Start a producer; ``topicQueues``, ``maxMessageBytes`` and ``isTraced`` override the defaults."""
         return Producer(self._start("producer", name_server, "tanist-producer", **options), self.process)
 
     def push_consumer(

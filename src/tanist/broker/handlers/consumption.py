@@ -4,8 +4,9 @@ Answers about queues are made in turns, because a topic may have tens of thousan
 """
 
 import logging
-from collections.abc import Generator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -13,14 +14,14 @@ from tanist.broker.consumption import (
     consumed_topics,
     correction_offsets,
     queue_consume_stats,
-    queue_of,
     queue_time_span,
 )
-from tanist.broker.late import MAX_BODY_BYTES, Steps
+from tanist.broker.handlers.queue_tables import STEP_QUEUES, QueueTables
+from tanist.broker.late import Steps
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.model.topics import TopicConfig
-from tanist.protocol.bodies import ObjectKeyed, encode_body, join_tables
+from tanist.protocol.bodies import encode_body, join_tables
 from tanist.protocol.bodies.stats import CorrectionOffsets, QueueConsumeStats
 from tanist.protocol.bodies.tables import GroupList, GroupSubscription, TopicList
 from tanist.protocol.codes import RequestCode, ResponseCode
@@ -35,9 +36,6 @@ from tanist.protocol.headers.offsets import CloneGroupOffsetRequest, QueryCorrec
 from tanist.remoting import Connection, Handler
 
 _log = logging.getLogger(__name__)
-
-_STEP_QUEUES = 32
-"""Some 20 us each."""
 
 
 def routes(state: BrokerState) -> dict[int, Handler]:
@@ -151,16 +149,18 @@ class ConsumptionHandler:
 
     def _stats_answer(self, command: Command, group: str, topics: list[str]) -> Steps:
         parts: list[bytes] = []
-        sums, tps = _Sums(), 0.0
+        tables, tps = QueueTables(self._state.settings.broker_name), 0.0
         for topic in topics:
             config = self._state.topics.find(topic)
             if config is not None:
-                parts += yield from self._queue_tables(group, topic, config.read_queue_count, sums)
+                look = partial(queue_consume_stats, self._state, group, topic)
+                parts += yield from tables.encode(topic, config.read_queue_count, look)
                 tps += self._state.pull_progress.rate(group, topic)
         return command.reply(body=_consume_stats(parts, tps))
 
     def _broker_stats_answer(self, command: Command, *, is_ordered: bool) -> Steps:
-        state, groups, sums = self._state, list[bytes](), _Sums()
+        state, groups, backlog = self._state, list[bytes](), _Backlog()
+        tables = QueueTables(state.settings.broker_name)
         topics_by_group = state.offsets.topics_by_group()
         for group in sorted(state.groups.table.groups):
             stats: list[bytes] = []
@@ -168,7 +168,8 @@ class ConsumptionHandler:
                 config = state.topics.find(topic)
                 if config is None or (is_ordered and not config.is_ordered):
                     continue
-                parts = yield from self._queue_tables(group, topic, config.write_queue_count, sums)
+                look = partial(queue_consume_stats, state, group, topic)
+                parts = yield from tables.encode(topic, config.write_queue_count, backlog.adding(look))
                 stats.append(_consume_stats(parts, state.pull_progress.rate(group, topic)))
             groups.append(encode_body({group: [msgspec.Raw(part) for part in stats]}))
             yield
@@ -177,65 +178,40 @@ class ConsumptionHandler:
                 {
                     "brokerAddr": state.settings.address,
                     "consumeStatsList": [msgspec.Raw(part) for part in groups],
-                    "totalDiff": sums.behind_count,
-                    "totalInflightDiff": sums.inflight_count,
+                    "totalDiff": backlog.behind_count,
+                    "totalInflightDiff": backlog.inflight_count,
                 }
             )
         )
 
     def _time_spans_answer(self, command: Command, group: str, config: TopicConfig) -> Steps:
         parts: list[bytes] = []
-        sums = _Sums()
+        tables = QueueTables(self._state.settings.broker_name)
         for queue_id in range(config.write_queue_count):
             span = queue_time_span(self._state, group, config.topic_name, queue_id)
-            parts.append(sums.take(encode_body(span)))
-            if len(parts) % _STEP_QUEUES == 0:
+            parts.append(tables.take(encode_body(span)))
+            if len(parts) % STEP_QUEUES == 0:
                 yield
         return command.reply(body=encode_body({"consumeTimeSpanSet": [msgspec.Raw(part) for part in parts]}))
 
-    def _queue_tables(
-        self, group: str, topic: str, queue_count: int, sums: "_Sums"
-    ) -> Generator[None, None, list[bytes]]:
-        """Where a group stands in the queues of a topic, as encoded tables of a few queues each."""
-        parts: list[bytes] = []
-        for start in range(0, queue_count, _STEP_QUEUES):
-            queue_ids = range(start, min(start + _STEP_QUEUES, queue_count))
-            table = ObjectKeyed(
-                {
-                    queue_of(self._state, topic, queue_id): queue_consume_stats(
-                        self._state, group, topic, queue_id
-                    )
-                    for queue_id in queue_ids
-                }
-            )
-            for stats in table.values():
-                sums.add(stats)
-            parts.append(sums.take(encode_body(table)))
-            yield
-        return parts
-
 
 @dataclass(slots=True)
-class _Sums:
-    """What adds up over an answer: its size, what groups are behind, and what of that clients hold."""
+class _Backlog:
+    """What groups are behind in all their queues, and what of that their clients hold already."""
 
-    size_bytes: int = 0
     behind_count: int = 0
     inflight_count: int = 0
 
-    def add(self, stats: QueueConsumeStats) -> None:
-        self.behind_count += stats.broker_offset - stats.consumer_offset
-        self.inflight_count += (stats.pull_offset or stats.consumer_offset) - stats.consumer_offset
+    def adding(self, look: Callable[[int], QueueConsumeStats]) -> Callable[[int], QueueConsumeStats]:
+        """The same look at a queue, which adds to the sums what it finds."""
 
-    def take(self, part: bytes) -> bytes:
-        """A part of the answer, unless that gets too large."""
-        self.size_bytes += len(part)
-        if self.size_bytes > MAX_BODY_BYTES:
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR,
-                f"the answer has more than {MAX_BODY_BYTES} bytes; ask for fewer topics at once",
-            )
-        return part
+        def look_and_add(queue_id: int) -> QueueConsumeStats:
+            stats = look(queue_id)
+            self.behind_count += stats.broker_offset - stats.consumer_offset
+            self.inflight_count += (stats.pull_offset or stats.consumer_offset) - stats.consumer_offset
+            return stats
+
+        return look_and_add
 
 
 def _consume_stats(parts: list[bytes], tps: float) -> bytes:
