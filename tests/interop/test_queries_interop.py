@@ -69,6 +69,15 @@ class Stage:
     broker: str
     home: Path
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the tools are of 5.x: those of 4.9 have fewer options."""
+        return self.clients.line.startswith("5.")
+
+    @property
+    def query_by_id(self) -> tuple[str, ...]:
+        return ("queryMsgById", "-t", TOPIC, "-i") if self.is_new else ("queryMsgById", "-i")
+
     def run(self, *commands: Sequence[str]) -> list[str]:
         """What the operator command prints for each of these."""
         return mqadmin_each(self.name_server, *commands, home=self.home, line=self.clients.line)
@@ -158,8 +167,7 @@ def _tracks(printed: str) -> dict[str, str]:
 
 def _commands(scene: Scene) -> dict[str, tuple[str, ...]]:
     """What to ask while everybody is online."""
-    address, is_new = scene.stage.broker, scene.stage.clients.line.startswith("5.")
-    by_id = ("queryMsgById", *(("-t", TOPIC) if is_new else ()), "-i")
+    address, by_id = scene.stage.broker, scene.stage.query_by_id
     nowhere = scene.first.offset_message_id[:-1] + "1"
     queue = ("queryCq", "-t", TOPIC, "-q", "3", "-i", "0", "-c", "10", "-b", address)
     commands: dict[str, tuple[str, ...]] = {
@@ -193,7 +201,7 @@ def _commands(scene: Scene) -> dict[str, tuple[str, ...]]:
         "group": ("getConsumerConfig", "-g", ALL),
         "topics": ("topicList", "-c"),
     }
-    if is_new:
+    if scene.stage.is_new:
         commands |= {
             "progress in a topic": ("consumerProgress", "-g", ALL, "-t", TOPIC),
             "slaves": ("haStatus", "-b", address),
@@ -259,12 +267,11 @@ def _refusals(scene: Scene) -> list[int]:
 
 
 def _after_all_left(stage: Stage, scene: Scene) -> dict[str, str]:
-    by_id = ("queryMsgById", *(("-t", TOPIC) if stage.clients.line.startswith("5.") else ()), "-i")
     commands = {
         "members": ("consumerConnection", "-g", ALL),
         "progress": ("consumerProgress", "-g", ALL),
         "running": ("consumerStatus", "-g", ALL),
-        "first": (*by_id, scene.first.offset_message_id),
+        "first": (*stage.query_by_id, scene.first.offset_message_id),
         "new group": ("updateSubGroup", "-b", stage.broker, "-g", CLONE),
         "clone": ("cloneGroupOffset", "-s", ALL, "-d", CLONE, "-t", TOPIC),
         "backlog": ("brokerConsumeStats", "-b", stage.broker),
@@ -311,16 +318,21 @@ def _check_cells(online: dict[str, str], left: dict[str, str], scene: Scene) -> 
     assert scene.client_id in online["members"]
     assert "CONSUME_ACTIVELY" in online["lite members"]
     assert "@producer-" in online["producers"]
-    rows = re.findall(rf"^{TOPIC} +{BROKER} +(\d) +(\d) +(\d) +(\d) +(\d)", online["progress"], re.MULTILINE)
-    assert rows == [(str(n), str(end), str(end), "0", "0") for n, end in enumerate((1, 1, 1, 3))]
+    rows = re.findall(rf"^{TOPIC} +{BROKER} +(\d) +(\d) +(\d) +(\d)\b", online["progress"], re.MULTILINE)
+    assert rows == [(str(n), str(end), str(end), "0") for n, end in enumerate((1, 1, 1, 3))]
     assert re.search(rf"^{ALL} +1 +V\w+ +PUSH +CLUSTERING +\d+ +0$", online["groups"], re.MULTILINE)
     assert "Rebalance OK" in online["running"]
     assert scene.client_id in online["running"]
     assert re.search(rf"^{BROKER} +3 +0 +3 ", online["topic"], re.MULTILINE)
     assert "Keys: [k0 all]" in re.sub(" +", " ", online["first"])
-    online_everywhere = {ALL: "CONSUMED", TAGGED: "CONSUMED", SLOW: "CONSUMED", CAST: "CONSUME_BROADCASTING"}
-    assert online_everywhere.items() <= _tracks(online["first"]).items()
-    assert _tracks(online["first"])[LITE] == "PULL"
+    assert _tracks(online["first"]) == {
+        ALL: "CONSUMED",
+        TAGGED: "CONSUMED",
+        SLOW: "CONSUMED",
+        LITE: "PULL",
+        # The older line looks for offsets, which nobody who broadcasts commits.
+        CAST: "CONSUME_BROADCASTING" if scene.stage.is_new else "NOT_ONLINE",
+    }
     assert _tracks(online["second"])[TAGGED] == "CONSUMED_BUT_FILTERED"
     assert (_tracks(online["unseen"])[SLOW], _tracks(online["unseen"])[ALL]) == (
         "NOT_CONSUME_YET",

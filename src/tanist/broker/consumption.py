@@ -3,6 +3,8 @@
 Reads the tables and the store, changes nothing.
 """
 
+from collections.abc import Generator
+
 from tanist.broker.queue_look import queue_bounds, store_time_ms
 from tanist.broker.state import BrokerState
 from tanist.model.integers import INT64_MAX
@@ -11,6 +13,7 @@ from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.stats import QueueConsumeStats, QueueTimeSpan
 
 _NO_TIME = -1
+_STEP_QUEUES = 512
 
 
 def consumed_topics(state: BrokerState, group: str, topics: set[str]) -> list[str]:
@@ -58,18 +61,21 @@ def queue_time_span(state: BrokerState, group: str, topic: str, queue_id: int) -
 
 def correction_offsets(
     state: BrokerState, topic: str, *, compare_group: str, left_out: set[str]
-) -> dict[int, QueueOffset]:
-    """The least offset of all groups by queue; the greatest of all numbers where another group is behind it.
+) -> Generator[None, None, dict[int, QueueOffset]]:
+    """The least offset of all groups by queue; the greatest number of all where one group is behind it.
 
     An offset of which the queue has no message any more does not count. RocketMQ forgets the offsets
-    of the groups that are left out; here they are only left out.
+    of the groups that are left out; here they are only left out. Yields after every few queues.
     """
     least: dict[int, QueueOffset] = {}
     for group in state.offsets.groups_of(topic) - left_out:
-        for queue_id, offset in state.offsets.queues(group, topic).items():
+        for number, (queue_id, offset) in enumerate(state.offsets.queues(group, topic).items(), 1):
             low, _ = queue_bounds(state.store, topic, queue_id)
             if offset >= low:
                 least[queue_id] = min(offset, least.get(queue_id, offset))
+            if number % _STEP_QUEUES == 0:
+                yield
+        yield
     for queue_id, offset in state.offsets.queues(compare_group, topic).items():
         if queue_id in least and least[queue_id] > offset:
             least[queue_id] = QueueOffset(INT64_MAX)

@@ -92,15 +92,9 @@ class ConsumptionHandler:
         steps = self._time_spans_answer(command, request.group, config)
         return self._state.long_answers.make(command, connection, steps)
 
-    def get_corrections(self, command: Command, _connection: Connection) -> Command:
+    def get_corrections(self, command: Command, connection: Connection) -> Command | None:
         request = command.header(QueryCorrectionOffsetRequest)
-        found = correction_offsets(
-            self._state,
-            request.topic,
-            compare_group=request.compare_group,
-            left_out=set((request.filter_groups or "").split(",")),
-        )
-        return command.reply(body=encode_body(CorrectionOffsets(correction_offsets=found)))
+        return self._state.long_answers.make(command, connection, self._corrections_answer(command, request))
 
     def list_groups(self, command: Command, _connection: Connection) -> Command:
         """The groups that want a topic now, and those that left offsets in it."""
@@ -183,6 +177,15 @@ class ConsumptionHandler:
                 }
             )
         )
+
+    def _corrections_answer(self, command: Command, request: QueryCorrectionOffsetRequest) -> Steps:
+        found = yield from correction_offsets(
+            self._state,
+            request.topic,
+            compare_group=request.compare_group,
+            left_out=set((request.filter_groups or "").split(",")),
+        )
+        return command.reply(body=encode_body(CorrectionOffsets(correction_offsets=found)))
 
     def _time_spans_answer(self, command: Command, group: str, config: TopicConfig) -> Steps:
         parts: list[bytes] = []

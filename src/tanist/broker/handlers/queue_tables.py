@@ -8,8 +8,8 @@ from tanist.model.route import MessageQueue
 from tanist.protocol.bodies import ObjectKeyed, encode_body
 from tanist.protocol.codes import ResponseCode
 
-STEP_QUEUES = 32
-"""Some 20 us each: a topic may have tens of thousands of them."""
+STEP_QUEUES = 8
+"""Some 100 us each, if its file has to be opened. A topic may have tens of thousands of them."""
 
 
 class QueueTables:
