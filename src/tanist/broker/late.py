@@ -37,7 +37,8 @@ class _Unfinished:
 class LongAnswers:
     """Makes answers that may take long, one short turn after the other.
 
-    Between two turns the event loop serves everybody else. Whoever asks for a little gets it at once.
+    Between two turns the event loop serves everybody else. Whoever asks for a little gets it at once,
+    unless others are in the queue: many questions in one read would else be many turns in a row.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -48,7 +49,7 @@ class LongAnswers:
         """The answer if one turn is enough; None if it will be sent later, or nobody waits for it."""
         if request.is_one_way:
             return None
-        if (answer := self._take_turn(steps)) is not None:
+        if not self._unfinished and (answer := self._take_turn(steps)) is not None:
             return answer
         if len(self._unfinished) >= _MAX_WAITING:
             steps.close()
