@@ -17,11 +17,13 @@ from pathlib import Path
 from tanist.broker.acl import AccessGuard, AclFiles
 from tanist.broker.clients import ClientTable
 from tanist.broker.groups import GroupTable
-from tanist.broker.handlers import all_routes, clients, fast_routes
+from tanist.broker.handlers import all_routes, clients, consumption, fast_routes
 from tanist.broker.handlers.pull import PullHandler
+from tanist.broker.late import LongAnswers
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.placing import Placing
+from tanist.broker.pull_progress import PullProgress
 from tanist.broker.registration import Registration
 from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from tanist.broker.state import BrokerState
@@ -110,6 +112,8 @@ class Broker:
             locks=QueueLocks(),
             placing=Placing(delay_levels=self._store_settings.delay_levels),
             writer=writer,
+            pull_progress=PullProgress(),
+            long_answers=LongAnswers(self._clock),
             clock=self._clock,
             store_host=host,
             pid=os.getpid(),
@@ -204,6 +208,7 @@ class Broker:
         while True:
             await asyncio.sleep(_CLIENT_SCAN_S)
             clients.on_tick(state)
+            consumption.on_tick(state)
 
 
 async def _lasting(name: str, run: Callable[[], Awaitable[None]]) -> None:

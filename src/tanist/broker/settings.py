@@ -27,6 +27,8 @@ _LEAST = {
     "flush_consumer_offset_interval": 1,
     "max_transfer_bytes_on_message_in_memory": 1,
     "max_transfer_count_on_message_in_memory": 1,
+    "max_msgs_num_batch": 1,
+    "default_query_max_num": 1,
 }
 """The least value of each number that is a count, a size or a time; the most is Java's greatest int."""
 _ALL_PERMISSIONS = int(Permission.READ | Permission.WRITE | Permission.INHERIT)
@@ -71,6 +73,10 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     flush_consumer_offset_interval: int = 5_000
     max_transfer_bytes_on_message_in_memory: int = 256 << 10
     max_transfer_count_on_message_in_memory: int = 32
+    max_msgs_num_batch: int = 64
+    """How many messages a query by key gets at most."""
+    default_query_max_num: int = 32
+    """How many a query by unique id gets."""
     acl_enable: bool = False
     acl_config_path: str = ""
     """The file or folder of the access rules, in place of those in ``rocketmqHome``. A key of ours."""

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 from tanist.broker.clients import ClientTable
 from tanist.broker.groups import GroupTable
+from tanist.broker.late import LongAnswers
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.placing import Placing
+from tanist.broker.pull_progress import PullProgress
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
@@ -27,6 +29,8 @@ class BrokerState:
     locks: QueueLocks
     placing: Placing
     writer: LogWriter
+    pull_progress: PullProgress
+    long_answers: LongAnswers
     clock: Clock
     store_host: bytes
     """This broker's address as its records carry it, packed."""

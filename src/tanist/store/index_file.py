@@ -43,6 +43,7 @@ class IndexFile:
         self._size_bytes = self._entries_start + max_entries * INDEX_ENTRY_BYTES
         self._map = file.map(self._size_bytes)
         self._allocated_to = 0
+        self.is_closed = False
         self.header = decode_index_header(self._map[:HEADER_BYTES])
         self.is_dirty = False
         """Whether it was written since somebody made it durable."""
@@ -123,11 +124,15 @@ class IndexFile:
             IndexHeader(begin_timestamp_ms, keyed[-1][2], begin_log_offset, keyed[-1][1], used, count)
         )
 
-    def find(self, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Log offsets of messages whose key has this hash and whose time lies in the range, newest first."""
+    def find(self, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int | None]:
+        """Log offsets of messages whose key has this hash and whose time lies in the range, newest first.
+
+        None stands for an entry that was passed over: there may be millions in a row.
+        """
         header = self.header
         (number,) = SLOT.unpack_from(self._map, HEADER_BYTES + hashed % self._slot_count * SLOT_BYTES)
-        while 0 < number < header.entry_count:
+        # Whoever asks may take a rest, and the file may be dropped meanwhile.
+        while 0 < number < header.entry_count and not self.is_closed:
             found, log_offset, seconds, previous = INDEX_ENTRY.unpack_from(
                 self._map, self._entry_position(number)
             )
@@ -135,8 +140,7 @@ class IndexFile:
             at_ms = header.begin_timestamp_ms + seconds * 1000
             if at_ms + 999 < begin_ms:
                 return
-            if found == hashed and at_ms <= end_ms:
-                yield log_offset
+            yield log_offset if found == hashed and at_ms <= end_ms else None
             if previous >= number:
                 return
             number = previous
@@ -182,6 +186,7 @@ class IndexFile:
         )
 
     def close(self) -> None:
+        self.is_closed = True
         self._map.close()
         self._file.close()
 

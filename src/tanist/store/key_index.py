@@ -49,6 +49,11 @@ class KeyIndex:
         return -1
 
     @property
+    def indexed_to_ms(self) -> int:
+        """The store time of the newest message in the index; 0 if there is none."""
+        return self._files[-1].header.end_timestamp_ms if self._files else 0
+
+    @property
     def full_to_ms(self) -> int:
         """The store time of the last message in a file that is full; 0 if none is."""
         return self._files[-2].header.end_timestamp_ms if len(self._files) > 1 else 0
@@ -78,11 +83,11 @@ class KeyIndex:
                 self._add_file()
                 unwritten = _limited(unwritten, self._files[-1].room)
 
-    def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Log offsets of messages that may have this key, newest first."""
+    def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int | None]:
+        """Log offsets of messages that may have this key, newest first, and None for what was passed over."""
         hashed = key_hash(topic, key)
-        for file in reversed(self._files):
-            if file.covers(begin_ms, end_ms):
+        for file in self._files[::-1]:
+            if not file.is_closed and file.covers(begin_ms, end_ms):
                 yield from file.find(hashed, begin_ms, end_ms)
 
     def cut(self, log_offset: int, *, is_whole: bool = True) -> None:

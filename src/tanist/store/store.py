@@ -7,7 +7,7 @@ One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -226,6 +226,17 @@ class MessageStore:
     ) -> list[Record]:
         """The newest messages of a topic that carry a key (or have it as unique id), newest first."""
         return self._lookup.find_by_key(topic, key, begin_ms=begin_ms, end_ms=end_ms, max_count=max_count)
+
+    def walk_key(self, topic: str, key: str, *, begin_ms: int, end_ms: int) -> Iterator[Record | None]:
+        """The same step by step, without end, and None for each message that was passed over.
+
+        See Lookup.walk_key.
+        """
+        return self._lookup.walk_key(topic, key, begin_ms=begin_ms, end_ms=end_ms)
+
+    def record_at(self, log_offset: int) -> Record | None:
+        """The message that begins at an offset of the log; None if there is none (any more)."""
+        return self._lookup.record_at(log_offset)
 
     def offset_at_time(
         self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = Boundary.LOWER

@@ -136,6 +136,10 @@ class PushConsumer(_Client):
         """Leave the group. What was received can still be asked for."""
         self._do("leave")
 
+    def suspend(self) -> None:
+        """Pull no more. What a pull that waits is given yet is consumed."""
+        self._do("suspend")
+
     def rebalance(self) -> None:
         """Do at once what else happens every 20 s."""
         self._do("rebalance")
@@ -211,7 +215,7 @@ class StockClients:
         self.process.__exit__(kind, error, trace)
 
     def producer(self, name_server: str, **options: object) -> Producer:
-        """Start a producer; ``topicQueues`` and ``maxMessageBytes`` override the client's defaults."""
+        """Start a producer; ``topicQueues``, ``maxMessageBytes`` and ``isTraced`` override the defaults."""
         return Producer(self._start("producer", name_server, "tanist-producer", **options), self.process)
 
     def push_consumer(

@@ -1,12 +1,23 @@
 """What a broker answers: one module a family of requests, each with its ``routes``."""
 
-from tanist.broker.handlers import accounts, clients, groups, offsets, send, topics
+from tanist.broker.handlers import (
+    accounts,
+    clients,
+    consumption,
+    groups,
+    messages,
+    offsets,
+    relays,
+    replication,
+    send,
+    topics,
+)
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.state import BrokerState
 from tanist.protocol.codes import RequestCode
 from tanist.remoting import Handler
 
-_FAMILIES = (send, clients, topics, groups, offsets, accounts)
+_FAMILIES = (send, clients, topics, groups, offsets, messages, consumption, relays, replication, accounts)
 _NOT_ON_FAST_PORT = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 
 

@@ -207,7 +207,7 @@ class PullHandler:
 
     def _read(self, pull: _Pull, queue_offset: int) -> QueueRead:
         request, settings = pull.request, self._state.settings
-        return read_queue(
+        found = read_queue(
             self._state.store,
             request.topic,
             request.queue_id,
@@ -219,6 +219,10 @@ class PullHandler:
             is_wanted=pull.is_wanted,
             has_time=self._scan_timer() if isinstance(pull.is_wanted, PropertyFilter) else None,
         )
+        self._state.pull_progress.note(
+            request.consumer_group, request.topic, request.queue_id, found.next_offset, found.message_count
+        )
+        return found
 
     def _scan_timer(self) -> Callable[[], bool]:
         clock = self._state.clock

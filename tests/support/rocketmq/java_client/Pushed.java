@@ -71,6 +71,10 @@ final class Pushed implements Scenario.Named {
             scenario.find(options, Pushed.class).shutdown();
             return null;
         });
+        scenario.step("suspend", options -> {
+            scenario.find(options, Pushed.class).consumer.suspend();
+            return null;
+        });
         scenario.step("rebalance", options -> {
             scenario.find(options, Pushed.class).consumer.getDefaultMQPushConsumerImpl().getmQClientFactory()
                 .rebalanceImmediately();

@@ -52,6 +52,8 @@ class Desk:
             locks=QueueLocks(),
             placing=none,
             writer=none,
+            pull_progress=none,
+            long_answers=none,
             clock=self.clock,
             store_host=b"",
             pid=1,

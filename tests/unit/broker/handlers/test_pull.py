@@ -377,6 +377,23 @@ def test_an_offset_is_committed_once_and_only_if_the_pull_says_so(tmp_path: Path
     run(tmp_path, scenario)
 
 
+def test_it_is_noted_where_the_next_pull_goes_on(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        noted = pulling.state.pull_progress
+        pulling.append("A", "B", "A")
+        pulling.pull(max_message_count=2)
+        assert noted.find(G, TOPIC, 0) == 2
+        pulling.park(3)
+        assert noted.find(G, TOPIC, 0) == 3
+        pulling.append("A")
+        await pulling.answer()
+        assert noted.find(G, TOPIC, 0) == 4
+        noted.on_tick(10_000, lambda _group, _topic: True)
+        assert noted.rate(G, TOPIC) == 0.3
+
+    run(tmp_path, scenario)
+
+
 class TestParked:
     @pytest.mark.parametrize("encoding", list(HeaderEncoding))
     def test_a_message_answers_the_pull_that_waits_for_it(
