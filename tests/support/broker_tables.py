@@ -6,6 +6,8 @@ from types import SimpleNamespace
 from typing import cast
 
 from tanist.broker.clients import ClientTable
+from tanist.broker.delay_table import DelayTable
+from tanist.broker.delays import DelayRules
 from tanist.broker.groups import GroupTable
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
@@ -59,7 +61,8 @@ def open_state(root: Path, settings: BrokerSettings = SETTINGS, *, clock: Clock 
         offsets=open_offsets(root, clock=clock),
         clients=ClientTable(),
         locks=QueueLocks(),
-        placing=Placing(delay_levels=store.settings.delay_levels),
+        placing=Placing(delays=DelayRules.of(settings, store.settings.delay_levels)),
+        delays=DelayTable.open(Disk(), root, settings, store, clock),
         writer=cast("LogWriter", None),
         clock=clock,
         store_host=pack_host("127.0.0.1", 10911),

@@ -24,10 +24,17 @@ _LEAST = {
     "short_polling_time_mills": 1,
     "register_name_server_period": 1,
     "flush_consumer_offset_interval": 1,
+    "flush_delay_offset_interval": 1,
+    "timer_max_delay_sec": 1,
+    "timer_precision_ms": 1,
+    "timer_flush_interval_ms": 1,
     "max_transfer_bytes_on_message_in_memory": 1,
     "max_transfer_count_on_message_in_memory": 1,
 }
 """The least value of each number that is a count, a size or a time; the most is Java's greatest int."""
+_PRECISIONS_MS = (100, 200, 500, 1_000)
+_MAX_TIMER_SEC = 7 * 86_400 - 60
+"""RocketMQ's timer wheel has room for 7 days less a minute. Beyond that RocketMQ stores a message again."""
 _ALL_PERMISSIONS = int(Permission.READ | Permission.WRITE | Permission.INHERIT)
 
 
@@ -66,6 +73,12 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How long a pull waits at most if ``longPollingEnable`` is false."""
     register_name_server_period: int = 30_000
     flush_consumer_offset_interval: int = 5_000
+    flush_delay_offset_interval: int = 10_000
+    timer_wheel_enable: bool = True
+    """Whether messages with a time of their own are taken."""
+    timer_max_delay_sec: int = 3 * 86_400
+    timer_precision_ms: int = 1_000
+    timer_flush_interval_ms: int = 1_000
     max_transfer_bytes_on_message_in_memory: int = 256 << 10
     max_transfer_count_on_message_in_memory: int = 32
 
@@ -86,6 +99,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             raise ConfigError(
                 "brokerPermission", self.broker_permission, "a sum of 4 (read), 2 (write) and 1 (inherit)"
             )
+        if self.timer_max_delay_sec > _MAX_TIMER_SEC:
+            raise ConfigError("timerMaxDelaySec", self.timer_max_delay_sec, f"1 to {_MAX_TIMER_SEC}")
         for name, least in _LEAST.items():
             if not least <= (value := getattr(self, name)) <= INT32_MAX:
                 raise ConfigError(_KEYS[name], value, f"{least} to {INT32_MAX}")
@@ -117,6 +132,12 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         """How often the broker registers, within what a name server needs."""
         shortest, longest = _REGISTER_MS_RANGE
         return min(max(self.register_name_server_period, shortest), longest) / 1000
+
+    @property
+    def precision_ms(self) -> int:
+        """How long a slot of the timer is: the setting, rounded down to what RocketMQ has."""
+        fitting = [step for step in _PRECISIONS_MS if step <= self.timer_precision_ms]
+        return fitting[-1] if fitting else _PRECISIONS_MS[0]
 
     @property
     def is_readable(self) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tanist.broker.clients import ClientTable
+from tanist.broker.delay_table import DelayTable
 from tanist.broker.groups import GroupTable
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
@@ -26,6 +27,7 @@ class BrokerState:
     clients: ClientTable
     locks: QueueLocks
     placing: Placing
+    delays: DelayTable
     writer: LogWriter
     clock: Clock
     store_host: bytes

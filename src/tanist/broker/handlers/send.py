@@ -14,7 +14,7 @@ from tanist.broker.system_topics import is_open_to_sends
 from tanist.errors import DiskFull, NotWritable, ProtocolError, ResponseError
 from tanist.model.message import Appended, Message
 from tanist.model.property_names import WAIT
-from tanist.model.topics import RETRY_PREFIX, TopicConfig
+from tanist.model.topics import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC, TopicConfig
 from tanist.protocol.batch import decode_batch
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -68,17 +68,17 @@ class SendHandler:
             born_host=connection.peer_host,
             make_id=None if is_batch else self._make_id,
         )
-        message = self._state.placing.place(message, self._state.clock.now_ms())
+        placed = self._state.placing.place(message, self._state.clock.now_ms())
         writer = self._state.writer
         # Nobody waits with a one-way send: it gets no answer, now or later.
         is_waiting = (
             writer.is_synchronous
             and not command.is_one_way
-            and find_property(message.properties, WAIT) != _NO_WAIT
+            and find_property(placed.properties, WAIT) != _NO_WAIT
         )
         if is_waiting and writer.is_overloaded:
             raise ResponseError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many sends wait for the disk")
-        appended = self._append(message, is_batch=is_batch)
+        appended = self._append(placed, is_batch=is_batch)
         answer = partial(
             encode_send_answer,
             # What waits for the disk must not keep the bytes that it came in.
@@ -143,6 +143,8 @@ class SendHandler:
         """The messages of a batch, each with its own properties and then the batch's."""
         if batch.topic.startswith(RETRY_PREFIX):
             raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a retry topic takes no batches")
+        if batch.topic in (SCHEDULE_TOPIC, TIMER_TOPIC):
+            raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a batch can not be delayed")
         messages: list[Message] = []
         for item in decode_batch(batch.body):
             properties = join_properties(bytes(item.properties), batch.properties)

@@ -50,6 +50,7 @@ class Desk:
             clients=ClientTable(),
             locks=QueueLocks(),
             placing=none,
+            delays=none,
             writer=none,
             clock=self.clock,
             store_host=b"",
