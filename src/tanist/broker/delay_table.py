@@ -103,7 +103,9 @@ class DelayTable:
 
         def save() -> None:
             write_log()
-            point = _point(progress, progress.taken_to, self.timer_log.end, version)
+            is_whole = self.timer_log.leads_to_all(progress.read_ms)
+            queue_offset = progress.taken_to if is_whole else progress.first_waiting
+            point = _point(progress, queue_offset, self.timer_log.end, version)
             self._timer_file.save(progress, point)
             self.timer_point = point
             self._saved_timer_changes = change_count

@@ -5,12 +5,16 @@ the log's last record was written may be among them, so its copy is looked for: 
 birth, retries and body. A copy counts for one message only, in case a producer sent two such messages.
 """
 
+import logging
+
 from tanist.model.message import Message
 from tanist.model.property_names import REAL_TOPIC, TIMER_ROLL_TIMES, UNIQ_KEY
 from tanist.model.topics import TIMER_TOPIC
 from tanist.protocol.properties import find_property
 from tanist.protocol.record import Record
 from tanist.store import MessageStore
+
+_log = logging.getLogger(__name__)
 
 _CLOCK_SLACK_MS = 60_000
 """How far the clock may have been set back before the last record."""
@@ -29,6 +33,8 @@ class EarlierDeliveries:
         """Whether ``copy``, which ``source`` would become, was delivered before."""
         if source.log_offset >= self._log_end or due_ms > self._last_ms:
             return False
+        if find_property(bytes(source.properties), UNIQ_KEY) is None:
+            _log.warning("message may be delivered twice: it has no id log_offset=%d", source.log_offset)
         for found in self._same_id(copy.topic, source):
             is_copy = (
                 found.queue_id == copy.queue_id

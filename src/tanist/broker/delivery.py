@@ -18,7 +18,6 @@ from tanist.broker.delays import (
     deliver_by_level,
     deliver_by_timer,
     timer_out_ms,
-    timer_taken_ms,
 )
 from tanist.broker.delivered import EarlierDeliveries
 from tanist.broker.state import BrokerState
@@ -27,7 +26,7 @@ from tanist.model.java_hash import java_hash
 from tanist.model.message import Message
 from tanist.model.property_names import REAL_TOPIC, TIMER_DEL_UNIQKEY
 from tanist.model.topics import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
-from tanist.protocol.properties import decode_properties
+from tanist.protocol.properties import find_property
 from tanist.protocol.queue_entry import QueueEntry
 from tanist.protocol.record import Record, decode_record
 from tanist.store.consume_queue import ConsumeQueue
@@ -52,6 +51,7 @@ class Delivery:
         self._earlier = EarlierDeliveries(state.store)
         self._wake = asyncio.Event()
         self._refusal = ""
+        self._told_count = 0
         self.found_count = 0
         """Messages that an earlier process had delivered and not written down."""
         self.dropped_count = 0
@@ -93,11 +93,15 @@ class Delivery:
         now_ms = self._state.clock.now_ms()
         is_more = self._take_timers()
         is_more |= self._deliver_timers(now_ms)
-        for level in self._levels.ready_levels(now_ms):
-            is_more |= self._deliver_level(level, now_ms)
+        ready = self._levels.ready_levels(now_ms)
+        for level in ready:
+            is_more |= self._deliver_level(level, now_ms, max(1, _TURN_MESSAGES // len(ready)))
         return is_more
 
     async def _sleep(self) -> None:
+        if self.found_count != self._told_count:
+            self._told_count = self.found_count
+            _log.info("messages had been delivered before the last stop count=%d", self.found_count)
         wakes_ms = [
             wake for wake in (self._levels.next_wake_ms, self._timers.next_wake_ms) if wake is not None
         ]
@@ -112,21 +116,23 @@ class Delivery:
 
     # Delay levels
 
-    def _deliver_level(self, level: int, now_ms: int) -> bool:
+    def _deliver_level(self, level: int, now_ms: int, max_count: int) -> bool:
         """Deliver the next few messages of a level; whether it may have more that are due."""
         queue = self._state.store.queues.find(SCHEDULE_TOPIC, level - 1)
         if queue is None:
             return False
         self._skip_deleted(level, queue)
         offset = self._levels.next_offset(level)
-        entries = queue.entries(offset, _TURN_MESSAGES)
+        entries = queue.entries(offset, max_count)
         due_count = self._levels.due_count(level, [entry.tags_code for entry in entries], now_ms)
         done_bytes = 0
         for entry in entries[:due_count]:
             if done_bytes > _TURN_BYTES:
                 return True
             if (source := self._read(entry)) is not None:
-                self._deliver(source, deliver_by_level, entry.tags_code)
+                # What comes before its time may have come as early before.
+                due_ms = entry.tags_code if entry.tags_code <= now_ms else source.store_timestamp_ms
+                self._deliver(source, deliver_by_level, due_ms)
                 done_bytes += entry.size_bytes
             offset += 1
             self._levels.on_delivered(level, offset)
@@ -157,7 +163,7 @@ class Delivery:
         return timers.read_to < queue.max_offset
 
     def _take_timer(self, queue_offset: int, record: Record) -> None:
-        properties = decode_properties(record.properties)
+        properties = bytes(record.properties)
         try:
             slot_ms = timer_out_ms(properties)
         except NotDeliverable as error:
@@ -166,18 +172,19 @@ class Delivery:
         self._state.delays.timer_log.add(self._unit(record, properties, slot_ms))
         if self._timers.is_settled(queue_offset, slot_ms):
             return
-        if cancelled := properties.get(TIMER_DEL_UNIQKEY):
+        if cancelled := find_property(properties, TIMER_DEL_UNIQKEY):
             self._timers.cancel(slot_ms, cancelled)
         self._timers.take(queue_offset, slot_ms)
 
-    def _unit(self, record: Record, properties: dict[str, str], slot_ms: int) -> TimerUnit:
+    def _unit(self, record: Record, properties: bytes, slot_ms: int) -> TimerUnit:
+        now_ms, precision_ms = self._state.clock.now_ms(), self._state.settings.precision_ms
         return TimerUnit(
             slot_ms=slot_ms,
-            write_ms=timer_taken_ms(record, self._state.settings.precision_ms),
+            write_ms=now_ms // precision_ms * precision_ms,
             log_offset=record.log_offset,
             size_bytes=record.size_bytes,
-            topic_hash=java_hash(properties.get(REAL_TOPIC, "")),
-            is_cancel=TIMER_DEL_UNIQKEY in properties,
+            topic_hash=java_hash((find_property(properties, REAL_TOPIC) or b"").decode("utf-8", "replace")),
+            is_cancel=find_property(properties, TIMER_DEL_UNIQKEY) is not None,
         )
 
     def _deliver_timers(self, now_ms: int) -> bool:
@@ -202,10 +209,9 @@ class Delivery:
         return True
 
     def _deliver_timer(self, source: Record, slot_ms: int, now_ms: int) -> None:
-        properties = decode_properties(source.properties)
-        is_void = TIMER_DEL_UNIQKEY in properties or self._timers.is_cancelled(
-            slot_ms, cancel_key(properties)
-        )
+        properties = bytes(source.properties)
+        is_order = find_property(properties, TIMER_DEL_UNIQKEY) is not None
+        is_void = is_order or self._timers.is_cancelled(slot_ms, cancel_key(properties))
         if is_void or self._earlier.is_rolled(source):
             return
         precision_ms = self._state.settings.precision_ms

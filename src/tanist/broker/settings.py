@@ -33,8 +33,6 @@ _LEAST = {
 }
 """The least value of each number that is a count, a size or a time; the most is Java's greatest int."""
 _PRECISIONS_MS = (100, 200, 500, 1_000)
-_MAX_TIMER_SEC = 7 * 86_400 - 60
-"""RocketMQ's timer wheel has room for 7 days less a minute. Beyond that RocketMQ stores a message again."""
 _ALL_PERMISSIONS = int(Permission.READ | Permission.WRITE | Permission.INHERIT)
 
 
@@ -99,8 +97,6 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             raise ConfigError(
                 "brokerPermission", self.broker_permission, "a sum of 4 (read), 2 (write) and 1 (inherit)"
             )
-        if self.timer_max_delay_sec > _MAX_TIMER_SEC:
-            raise ConfigError("timerMaxDelaySec", self.timer_max_delay_sec, f"1 to {_MAX_TIMER_SEC}")
         for name, least in _LEAST.items():
             if not least <= (value := getattr(self, name)) <= INT32_MAX:
                 raise ConfigError(_KEYS[name], value, f"{least} to {INT32_MAX}")

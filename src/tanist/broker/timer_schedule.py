@@ -33,7 +33,7 @@ class TimerSchedule:
         """Where an earlier process has left off."""
         self._heap: list[int] = []
         self._block_counts: dict[int, int] = {}
-        self._cancelled: dict[int, set[str]] = {}
+        self._cancelled: dict[int, set[bytes]] = {}
         self.change_count = 0
         """How many messages were taken and delivered."""
         self.read_to = progress.first_waiting
@@ -64,11 +64,11 @@ class TimerSchedule:
         block = queue_offset >> _BLOCK_BITS
         self._block_counts[block] = self._block_counts.get(block, 0) + 1
 
-    def cancel(self, slot_ms: int, key: str) -> None:
+    def cancel(self, slot_ms: int, key: bytes) -> None:
         """Have the message of this key dropped, which waits for the same slot."""
         self._cancelled.setdefault(slot_ms, set()).add(key)
 
-    def is_cancelled(self, slot_ms: int, key: str) -> bool:
+    def is_cancelled(self, slot_ms: int, key: bytes) -> bool:
         return key in self._cancelled.get(slot_ms, ())
 
     def next_due(self, now_ms: int) -> tuple[int, int] | None:

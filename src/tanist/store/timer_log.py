@@ -6,7 +6,9 @@ anew at every start. RocketMQ finds them only here.
     timerlog/<position>   a unit of 52 bytes for every message that the timer took, in that order
     timerwheel            a slot of 32 bytes for every second (``timerPrecisionMs``): its first and last unit
 
-A unit leads to the one before it in the same slot. Units never cross a file; a blank ends it.
+A unit leads to the one before it in the same slot. Units never cross a file; a blank ends it. The wheel
+reaches 7 days ahead, or less with shorter slots. What is due later is marked to be stored once more by
+RocketMQ when it gets there; if Tanist gets there first, the files do not lead to it any more.
 """
 
 import struct
@@ -15,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tanist.model.integers import INT64_MAX
 from tanist.store.disk import Disk, File
 from tanist.store.segment import segment_name
 
@@ -26,12 +29,12 @@ _SLOT = struct.Struct(">qqqii")
 _BLANK = struct.Struct(">iqi")
 _BLANK_MAGIC = -875286124
 _MAGIC = 1
+_MAGIC_ROLL = 2
 _MAGIC_CANCEL = 4
 _NO_UNIT = -1
 
-WHEEL_DAYS = 7
-"""How far ahead RocketMQ's wheel reaches; a time that is as far back keeps its slot as well."""
-_SLOT_COUNT = 2 * WHEEL_DAYS * 86_400
+_SLOTS_AHEAD = 7 * 86_400 - 60
+_SLOT_COUNT = 2 * 7 * 86_400
 _WHEEL_BYTES = _SLOT_COUNT * _SLOT.size
 
 MIN_FILE_BYTES = _UNIT.size + _BLANK.size
@@ -83,6 +86,7 @@ class TimerLog:
         self._files: list[_File] = []
         self._dirty_slots: dict[int, _Slot] = {}
         self._wheel: File | None = None
+        self._first_rolled_ms = INT64_MAX
         self.end = 0
         """One past the last unit that is on disk."""
 
@@ -101,6 +105,10 @@ class TimerLog:
         """Remember a message. It is written with the next save."""
         self._added.append(unit)
 
+    def leads_to_all(self, read_ms: int) -> bool:
+        """Whether RocketMQ finds every message of the slots from ``read_ms`` on in what is written."""
+        return read_ms <= self._first_rolled_ms
+
     def start_save(self, read_ms: int) -> Callable[[], None]:
         """The disk's part of writing what was added. Slots before ``read_ms`` are not needed any more."""
         count = len(self._added)
@@ -115,21 +123,29 @@ class TimerLog:
         return finish
 
     def _put(self, unit: TimerUnit) -> None:
-        slot = self._slot(unit.slot_ms)
+        latest_ms = unit.write_ms + _SLOTS_AHEAD * self._precision_ms
+        slot_ms = min(unit.slot_ms, latest_ms)
+        magic = _MAGIC | (_MAGIC_CANCEL if unit.is_cancel else 0)
+        if slot_ms < unit.slot_ms:
+            magic |= _MAGIC_ROLL
+            self._first_rolled_ms = min(self._first_rolled_ms, slot_ms)
+        # A message that is late was written in its slot, so to say: the difference has 32 bits.
+        write_ms = min(unit.write_ms, slot_ms)
+        slot = self._slot(slot_ms)
         file = self._last_file()
         position = file.end
         file.fresh += _UNIT.pack(
             _UNIT.size,
             slot.last,
-            _MAGIC | (_MAGIC_CANCEL if unit.is_cancel else 0),
-            unit.write_ms,
-            unit.slot_ms - unit.write_ms,
+            magic,
+            write_ms,
+            slot_ms - write_ms,
             unit.log_offset,
             unit.size_bytes,
             unit.topic_hash,
             0,
         )
-        file.last_slot_ms = max(file.last_slot_ms, unit.slot_ms)
+        file.last_slot_ms = max(file.last_slot_ms, slot_ms)
         slot.first = position if slot.first == _NO_UNIT else slot.first
         slot.last = position
         slot.count += -1 if unit.is_cancel else 1

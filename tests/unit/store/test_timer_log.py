@@ -130,3 +130,22 @@ def test_a_new_beginning_leaves_nothing_of_the_old(tmp_path: Path) -> None:
     assert [unit[1] for unit in units(tmp_path)] == [-1]
     assert slot(tmp_path, T)[1:4] == (0, 0, 1)
     assert [path.name for path in (tmp_path / "timerlog").iterdir()] == [f"{0:020}"]
+
+
+def test_what_is_too_far_ahead_is_to_be_stored_once_more_by_rocketmq(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    reach_ms = (7 * 86_400 - 60) * 1000
+    add(log, T + reach_ms, T + 30 * reach_ms)
+    log.start_save(0)()
+    assert [(unit[2], unit[4]) for unit in units(tmp_path)] == [(1, reach_ms), (3, reach_ms)]
+    assert log.leads_to_all(T + reach_ms)
+    assert not log.leads_to_all(T + reach_ms + 1000)
+
+
+def test_a_message_that_is_months_late_has_a_unit_too(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    late_ms = T - 90 * 86_400_000
+    add(log, late_ms)
+    log.start_save(0)()
+    assert [unit[3:5] for unit in units(tmp_path)] == [(late_ms, 0)]
+    assert log.leads_to_all(T)
