@@ -2,7 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,30 +71,41 @@ def outgoing(prefix: str, *delays_s: int) -> list[Outgoing]:
     ]
 
 
+def send_all(rocketmq: RocketMQ, clients: StockClients, prefix: str, *delays_s: int) -> set[bytes]:
+    messages = outgoing(prefix, *delays_s)
+    with clients.producer(rocketmq.name_server) as producer:
+        assert {one.status for one in producer.send("T", messages)} == {"SEND_OK"}
+    return {message.body for message in messages}
+
+
 def delivered_bodies(root: Path) -> list[bytes]:
     with StoreReader(root) as reader:
         return [bytes(record.body) for record in reader.records() if record.topic == "T"]
+
+
+@contextmanager
+def site(home: Path) -> Generator[tuple[RocketMQ, StockClients]]:
+    try:
+        rocketmq = RocketMQ(home / "rocketmq")
+        clients = StockClients(CLIENT_LINES[0], home / "clients")
+    except partners.PartnerMissing as lack:
+        partners.do_without(lack)
+    with rocketmq, clients:
+        yield rocketmq, clients
 
 
 @pytest.fixture(scope="module")
 def passage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Passage]:
     home = tmp_path_factory.mktemp("passage")
     root = home / "tanist" / "store"
-    try:
-        rocketmq = RocketMQ(home / "rocketmq")
-        clients = StockClients(CLIENT_LINES[0], home / "clients")
-    except partners.PartnerMissing as lack:
-        partners.do_without(lack)
     expected: set[bytes] = set()
 
     def send(prefix: str, *delays_s: int) -> set[bytes]:
-        messages = outgoing(prefix, *delays_s)
-        with clients.producer(rocketmq.name_server) as producer:
-            assert {one.status for one in producer.send("T", messages)} == {"SEND_OK"}
-        expected.update(message.body for message in messages)
-        return {message.body for message in messages if f" {delays_s[0]} ".encode() in message.body}
+        bodies = send_all(rocketmq, clients, prefix, *delays_s)
+        expected.update(bodies)
+        return {body for body in bodies if b" %d " % delays_s[0] in body}
 
-    with rocketmq, clients:
+    with site(home) as (rocketmq, clients):
         first = rocketmq.start_broker(store_dir=root, properties=BOTH)
         soon = send("first", SOON, NEXT, LAST)
         wait_until(lambda: soon <= set(delivered_bodies(root)))
@@ -102,7 +114,7 @@ def passage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Passage]:
         second_from_ms = int(time.time() * 1000)
         with BrokerProcess(home / "tanist", rocketmq.name_server, name="broker-a", **BOTH) as tanist:
             soon = send("second", SOON, LAST)
-            soon |= {body for body in expected if f" {NEXT} ".encode() in body}
+            soon |= {body for body in expected if b" %d " % NEXT in body}
             wait_until(lambda: soon <= set(delivered_bodies(root)))
             tanist.stop()
             assert "Traceback" not in tanist.process.output()
@@ -164,3 +176,19 @@ def test_tanist_and_rocketmq_deliver_as_punctually(passage: Passage) -> None:
         delay_ms = 1000 * int(bytes(record.body).split()[2])
         # The delay of a timer begins a little before the message is stored.
         assert record.store_timestamp_ms - stored[bytes(record.body)] >= delay_ms - 500
+
+
+def test_tanist_does_not_deliver_again_what_a_killed_rocketmq_has_delivered(tmp_path: Path) -> None:
+    root = tmp_path / "tanist" / "store"
+    with site(tmp_path) as (rocketmq, clients):
+        first = rocketmq.start_broker(store_dir=root, properties=BOTH)
+        expected = send_all(rocketmq, clients, "first", SOON)
+        wait_until(lambda: expected <= set(delivered_bodies(root)))
+        # By itself it writes down every 10 s which levels are delivered.
+        first.kill()
+        with BrokerProcess(tmp_path / "tanist", rocketmq.name_server, name="broker-a", **BOTH) as tanist:
+            expected |= send_all(rocketmq, clients, "second", SOON)
+            wait_until(lambda: expected <= set(delivered_bodies(root)))
+            assert "had been delivered before the last stop" in tanist.process.output()
+            tanist.stop()
+    assert Counter(delivered_bodies(root)) == Counter(expected)

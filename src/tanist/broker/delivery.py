@@ -34,7 +34,7 @@ from tanist.store.timer_log import TimerUnit
 
 _log = logging.getLogger(__name__)
 
-_TURN_MESSAGES = 64
+_TURN_MESSAGES = 32
 _TURN_BYTES = 1 << 20
 _RETRY_S = 1.0
 _LONGEST_WAIT_S = 60.0
@@ -211,8 +211,8 @@ class Delivery:
     def _deliver_timer(self, source: Record, slot_ms: int, now_ms: int) -> None:
         properties = bytes(source.properties)
         is_order = find_property(properties, TIMER_DEL_UNIQKEY) is not None
-        is_void = is_order or self._timers.is_cancelled(slot_ms, cancel_key(properties))
-        if is_void or self._earlier.is_rolled(source):
+        cancelled = self._timers.cancelled_in(slot_ms)
+        if is_order or (cancelled and cancel_key(properties) in cancelled) or self._earlier.is_rolled(source):
             return
         precision_ms = self._state.settings.precision_ms
         self._deliver(

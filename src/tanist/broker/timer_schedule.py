@@ -14,6 +14,7 @@ Pure. Memory is one number a message: slot and queue offset in one, smallest fir
 """
 
 import heapq
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from tanist.model.timer_progress import TimerProgress
@@ -68,8 +69,9 @@ class TimerSchedule:
         """Have the message of this key dropped, which waits for the same slot."""
         self._cancelled.setdefault(slot_ms, set()).add(key)
 
-    def is_cancelled(self, slot_ms: int, key: bytes) -> bool:
-        return key in self._cancelled.get(slot_ms, ())
+    def cancelled_in(self, slot_ms: int) -> AbstractSet[bytes]:
+        """The keys of the messages of a slot that are not to be delivered."""
+        return self._cancelled.get(slot_ms, frozenset())
 
     def next_due(self, now_ms: int) -> tuple[int, int] | None:
         """The queue offset and the slot of the next message to deliver; None if none is due yet."""
