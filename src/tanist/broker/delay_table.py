@@ -43,7 +43,7 @@ class DelayTable:
         self.timer_point = timer_point
         """What RocketMQ is told of the timer."""
         self._timer_file = timer_file
-        self._saved_timer_changes = 0
+        self._saved_timers = timers.state_count
         self._store = store
         self._clock = clock
 
@@ -90,8 +90,8 @@ class DelayTable:
 
     def start_save_timers(self) -> Finish | None:
         """The disk's part of saving the timer's progress, for another thread; None if nothing changed."""
-        change_count = self.timers.change_count
-        if change_count == self._saved_timer_changes:
+        state_count = self.timers.state_count
+        if state_count == self._saved_timers:
             return None
         now_ms = self._clock.now_ms()
         progress = self.timers.progress(now_ms)
@@ -108,7 +108,7 @@ class DelayTable:
             point = _point(progress, queue_offset, self.timer_log.end, version)
             self._timer_file.save(progress, point)
             self.timer_point = point
-            self._saved_timer_changes = change_count
+            self._saved_timers = state_count
 
         return lambda: self._after_flush(save)
 

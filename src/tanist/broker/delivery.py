@@ -20,6 +20,7 @@ from tanist.broker.delays import (
     timer_out_ms,
 )
 from tanist.broker.delivered import EarlierDeliveries
+from tanist.broker.queue_look import queue_bounds
 from tanist.broker.state import BrokerState
 from tanist.errors import DiskFull, NotWritable, ProtocolError, RemoteProtocolError
 from tanist.model.java_hash import java_hash
@@ -56,11 +57,18 @@ class Delivery:
         """Messages that an earlier process had delivered and not written down."""
         self.dropped_count = 0
         """Messages that can not be delivered."""
-        for (topic, queue_id), queue in state.store.queues:
-            if topic == SCHEDULE_TOPIC:
-                self._levels.on_opened(queue_id + 1, min_offset=queue.min_offset, max_offset=queue.max_offset)
-        if (queue := self._timer_queue()) is not None:
-            self._timers.on_opened(min_offset=queue.min_offset, max_offset=queue.max_offset)
+        queue_ids = {queue_id for (topic, queue_id), _ in state.store.queues if topic == SCHEDULE_TOPIC}
+        for level in {queue_id + 1 for queue_id in queue_ids}.union(self._levels.levels):
+            self._open_level(level)
+        self._open_timers()
+
+    def _open_level(self, level: int) -> None:
+        low, high = queue_bounds(self._state.store, SCHEDULE_TOPIC, level - 1)
+        self._levels.on_opened(level, min_offset=low, max_offset=high)
+
+    def _open_timers(self) -> None:
+        low, high = queue_bounds(self._state.store, TIMER_TOPIC, TIMER_QUEUE_ID)
+        self._timers.on_opened(min_offset=low, max_offset=high)
 
     def on_indexed(self, topic: str, queue_id: int, _next_offset: int) -> None:
         """A queue has grown."""
@@ -121,7 +129,9 @@ class Delivery:
         queue = self._state.store.queues.find(SCHEDULE_TOPIC, level - 1)
         if queue is None:
             return False
-        self._skip_deleted(level, queue)
+        if self._levels.next_offset(level) < queue.min_offset:
+            # Retention has taken what was still to be delivered, as it does on a disk that is full.
+            self._open_level(level)
         offset = self._levels.next_offset(level)
         entries = queue.entries(offset, max_count)
         due_count = self._levels.due_count(level, [entry.tags_code for entry in entries], now_ms)
@@ -142,11 +152,6 @@ class Delivery:
             return False
         return True
 
-    def _skip_deleted(self, level: int, queue: ConsumeQueue) -> None:
-        """Retention may have taken what was still to be delivered, as it does on a disk that is full."""
-        if self._levels.next_offset(level) < queue.min_offset:
-            self._levels.on_opened(level, min_offset=queue.min_offset, max_offset=queue.max_offset)
-
     # Timers
 
     def _take_timers(self) -> bool:
@@ -155,7 +160,7 @@ class Delivery:
         if queue is None:
             return False
         if timers.read_to < queue.min_offset:
-            timers.on_opened(min_offset=queue.min_offset, max_offset=queue.max_offset)
+            self._open_timers()
         for entry in queue.entries(timers.read_to, _TURN_MESSAGES):
             if (record := self._read(entry)) is not None:
                 self._take_timer(timers.read_to, record)

@@ -50,6 +50,11 @@ class LevelSchedule:
         return cls(file, file.load(), delays_ms=delays_ms, clock=clock)
 
     @property
+    def levels(self) -> list[int]:
+        """The levels that have an offset."""
+        return list(self._offsets)
+
+    @property
     def next_wake_ms(self) -> int | None:
         """When the next level is to be looked at; None if all of them rest."""
         return min(self._wake_ms.values(), default=None)

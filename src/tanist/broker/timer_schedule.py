@@ -35,13 +35,17 @@ class TimerSchedule:
         self._heap: list[int] = []
         self._block_counts: dict[int, int] = {}
         self._cancelled: dict[int, set[bytes]] = {}
-        self.change_count = 0
-        """How many messages were taken and delivered."""
+        self._change_count = 0
         self.read_to = progress.first_waiting
         """The next message of the queue that the timer has to take."""
 
     def __len__(self) -> int:
         return len(self._heap)
+
+    @property
+    def state_count(self) -> tuple[int, int]:
+        """Differs whenever there is something new to write down."""
+        return self._change_count, self.read_to
 
     @property
     def next_wake_ms(self) -> int | None:
@@ -60,7 +64,7 @@ class TimerSchedule:
     def take(self, queue_offset: int, slot_ms: int) -> None:
         """Let a message wait for its slot."""
         assert 0 <= queue_offset <= _OFFSET_MASK
-        self.change_count += 1
+        self._change_count += 1
         heapq.heappush(self._heap, slot_ms << _OFFSET_BITS | queue_offset)
         block = queue_offset >> _BLOCK_BITS
         self._block_counts[block] = self._block_counts.get(block, 0) + 1
@@ -82,7 +86,7 @@ class TimerSchedule:
 
     def on_delivered(self) -> None:
         """The message that ``next_due`` told last is in the log, or can not be delivered."""
-        self.change_count += 1
+        self._change_count += 1
         done = heapq.heappop(self._heap)
         block = (done & _OFFSET_MASK) >> _BLOCK_BITS
         self._block_counts[block] -= 1

@@ -1,5 +1,6 @@
 import asyncio
 import logging
+import struct
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -217,6 +218,35 @@ def test_two_messages_that_are_alike_are_both_delivered_across_a_kill(tmp_path: 
     run(tmp_path, before, after)
 
 
+@pytest.mark.parametrize("is_saved", [True, False])
+@pytest.mark.parametrize("delay", [{"DELAY": "1"}, {"TIMER_DELAY_SEC": "1"}])
+def test_of_two_messages_that_are_alike_the_one_that_is_missing_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delay: dict[str, str], *, is_saved: bool
+) -> None:
+    async def before(broker: Waiting) -> None:
+        for _ in range(2):
+            await broker.send("same", **delay)  # pyright: ignore[reportArgumentType]
+        await broker.deliver()
+        broker.clock.advance_ms(3_000)
+        with monkeypatch.context() as patch:
+            patch.setattr(delivery_module, "_TURN_MESSAGES", 1)
+            broker.delivery.turn()
+        await turns(2)
+        assert broker.bodies() == ["same"]
+        if is_saved:
+            save(broker)
+
+    async def after(broker: Waiting) -> None:
+        await broker.pass_ms(5_000)
+        assert broker.bodies() == ["same", "same"]
+
+    async def later(broker: Waiting) -> None:
+        await broker.pass_ms(5_000)
+        assert broker.bodies() == ["same", "same"]
+
+    run(tmp_path, before, after, later)
+
+
 def test_progress_is_written_only_after_the_log_is_on_disk(tmp_path: Path) -> None:
     async def scenario(broker: Waiting) -> None:
         await broker.send("level", DELAY="1")
@@ -365,6 +395,59 @@ def test_a_timer_message_can_be_taken_back(tmp_path: Path) -> None:
         assert broker.bodies() == ["kept"]
 
     run(tmp_path, before, after)
+
+
+def test_offsets_of_queues_that_are_gone_begin_anew(tmp_path: Path) -> None:
+    config = tmp_path / "store" / "config"
+    config.mkdir(parents=True)
+    (config / "delayOffset.json").write_text('{"offsetTable":{1:7}}')
+    (config / "timercheck").write_bytes(struct.pack(">7q", START_MS, 0, 7, 7, 0, 0, 0).ljust(4096, b"\0"))
+
+    async def scenario(broker: Waiting) -> None:
+        await broker.send("level", DELAY="1")
+        await broker.send("timer", TIMER_DELAY_SEC="1")
+        await broker.pass_ms(5_000)
+        assert sorted(broker.bodies()) == ["level", "timer"]
+
+    run(tmp_path, scenario)
+
+
+def test_rocketmq_is_told_to_read_only_what_its_timer_log_lacks(tmp_path: Path) -> None:
+    def queue_offset(broker: Waiting) -> int:
+        return broker.state.delays.timer_point.last_timer_queue_offset
+
+    async def before(broker: Waiting) -> None:
+        for number in range(3):
+            await broker.send(f"{number}", TIMER_DELAY_SEC="1")
+        await broker.send("waits", TIMER_DELAY_SEC="100")
+        await broker.pass_ms(5_000)
+        save(broker)
+        assert queue_offset(broker) == 4
+
+    async def between(broker: Waiting) -> None:
+        # The timer log is empty now, so RocketMQ would have to read the queue again.
+        assert queue_offset(broker) == 0
+        await broker.deliver()
+        save(broker)
+        assert queue_offset(broker) == 4
+        await broker.pass_ms(200_000)
+        save(broker)
+
+    async def after(broker: Waiting) -> None:
+        await broker.deliver()
+        assert queue_offset(broker) == 4
+        # RocketMQ does not say where to begin, so all is read again, and none of it waits.
+        path = tmp_path / "store" / "config" / "timercheck"
+        path.write_bytes(path.read_bytes()[:56].ljust(4096, b"\0"))
+
+    async def last(broker: Waiting) -> None:
+        assert queue_offset(broker) == 0
+        await broker.deliver()
+        save(broker)
+        assert queue_offset(broker) == 4
+        assert len(broker.bodies()) == 4
+
+    run(tmp_path, before, between, after, last)
 
 
 def test_a_message_that_rocketmq_has_put_into_the_queue_again_comes_once(tmp_path: Path) -> None:
