@@ -61,6 +61,7 @@ class Delivery:
         for level in {queue_id + 1 for queue_id in queue_ids}.union(self._levels.levels):
             self._open_level(level)
         self._open_timers()
+        _, self._timers_from = queue_bounds(state.store, TIMER_TOPIC, TIMER_QUEUE_ID)
 
     def _open_level(self, level: int) -> None:
         low, high = queue_bounds(self._state.store, SCHEDULE_TOPIC, level - 1)
@@ -128,6 +129,7 @@ class Delivery:
         """Deliver the next few messages of a level; whether it may have more that are due."""
         queue = self._state.store.queues.find(SCHEDULE_TOPIC, level - 1)
         if queue is None:
+            self._levels.on_looked(level, first_due_ms=None)
             return False
         if self._levels.next_offset(level) < queue.min_offset:
             # Retention has taken what was still to be delivered, as it does on a disk that is full.
@@ -195,7 +197,8 @@ class Delivery:
     def _deliver_timers(self, now_ms: int) -> bool:
         """Deliver the next few timer messages; whether more are due."""
         queue, timers = self._timer_queue(), self._timers
-        if queue is None:
+        if queue is None or timers.read_to < self._timers_from:
+            # What lay there at the start is read first: a message may be taken back by a later one.
             return False
         done_bytes = 0
         for _ in range(_TURN_MESSAGES):

@@ -388,6 +388,8 @@ def test_a_timer_message_can_be_taken_back(tmp_path: Path) -> None:
         at = str(START_MS + 5_000)
         await broker.send("kept", TIMER_DELIVER_MS=at)
         await broker.send("taken back", TIMER_DELIVER_MS=at)
+        for number in range(50):
+            await broker.send(f"{number}", TIMER_DELIVER_MS=at, topic="Other")
         await broker.send("order", TIMER_DELIVER_MS=at, TIMER_DEL_UNIQKEY="T+id-taken back")
 
     async def after(broker: Waiting) -> None:
@@ -409,7 +411,11 @@ def test_offsets_of_queues_that_are_gone_begin_anew(tmp_path: Path) -> None:
         await broker.pass_ms(5_000)
         assert sorted(broker.bodies()) == ["level", "timer"]
 
-    run(tmp_path, scenario)
+    async def nothing_to_do(broker: Waiting) -> None:
+        broker.delivery.turn()
+        assert broker.state.delays.levels.next_wake_ms is None
+
+    run(tmp_path, nothing_to_do, scenario)
 
 
 def test_rocketmq_is_told_to_read_only_what_its_timer_log_lacks(tmp_path: Path) -> None:
