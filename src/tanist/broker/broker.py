@@ -12,10 +12,14 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from tanist.broker.acl import AccessGuard, AclFiles
 from tanist.broker.clients import ClientTable
+from tanist.broker.delay_table import DelayTable
+from tanist.broker.delays import DelayRules
+from tanist.broker.delivery import Delivery
 from tanist.broker.groups import GroupTable
 from tanist.broker.handlers import all_routes, clients, consumption, fast_routes
 from tanist.broker.handlers.pull import PullHandler
@@ -110,7 +114,8 @@ class Broker:
             offsets=OffsetTable.open(ConfigTable(disk, root, ConsumerOffsetTable), self._clock),
             clients=ClientTable(),
             locks=QueueLocks(),
-            placing=Placing(delay_levels=self._store_settings.delay_levels),
+            placing=Placing(delays=DelayRules.of(self._settings, self._store_settings.delay_levels)),
+            delays=DelayTable.open(disk, root, self._settings, store, self._clock),
             writer=writer,
             pull_progress=PullProgress(),
             long_answers=LongAnswers(self._clock),
@@ -125,10 +130,21 @@ class Broker:
     ) -> AsyncGenerator[None]:
         """Do what has to be done now and then; at the end the offsets are saved once more."""
         upkeep = Upkeep(state.store, self._clock)
+        delivery = Delivery(state)
+        state.store.dispatcher.listeners.append(delivery.on_indexed)
+        settings, delays = self._settings, state.delays
         chores = [
             tasks.create_task(_lasting("flush", flusher.run)),
             tasks.create_task(_lasting("upkeep", upkeep.run)),
-            tasks.create_task(_lasting("offsets", lambda: self._keep_offsets(state))),
+            tasks.create_task(_lasting("delivery", delivery.run)),
+            *(
+                tasks.create_task(_lasting(name, partial(_saving, start_save, interval_ms)))
+                for name, start_save, interval_ms in (
+                    ("offsets", state.offsets.start_save, settings.flush_consumer_offset_interval),
+                    ("delay offsets", delays.start_save_levels, settings.flush_delay_offset_interval),
+                    ("timer", delays.start_save_timers, settings.timer_flush_interval_ms),
+                )
+            ),
             tasks.create_task(_lasting("clients", lambda: self._scan_clients(state))),
         ]
         if self._guard is not None:
@@ -142,7 +158,7 @@ class Broker:
                 # Until they have ended, another thread may be saving the same offsets.
                 await asyncio.wait(chores)
             finally:
-                state.offsets.save()
+                _save_at_end(state)
 
     @asynccontextmanager
     async def _listening(self, state: BrokerState) -> AsyncGenerator[None]:
@@ -196,19 +212,30 @@ class Broker:
         finally:
             await client.close()
 
-    async def _keep_offsets(self, state: BrokerState) -> None:
-        loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(1, thread_name_prefix="offsets") as executor:
-            while True:
-                await asyncio.sleep(self._settings.flush_consumer_offset_interval / 1000)
-                if finish := state.offsets.start_save():
-                    await loop.run_in_executor(executor, finish)
-
     async def _scan_clients(self, state: BrokerState) -> None:
         while True:
             await asyncio.sleep(_CLIENT_SCAN_S)
             clients.on_tick(state)
             consumption.on_tick(state)
+
+
+def _save_at_end(state: BrokerState) -> None:
+    try:
+        state.delays.close()
+    except (MQError, OSError) as error:
+        # The next start finds in the log what was delivered.
+        _log.warning("delay offsets are not saved reason=%s", error)
+    state.offsets.save()
+
+
+async def _saving(start_save: Callable[[], Callable[[], None] | None], interval_ms: int) -> None:
+    """Save what has changed every so often, the disk's part off the event loop."""
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1, thread_name_prefix="saving") as executor:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            if finish := start_save():
+                await loop.run_in_executor(executor, finish)
 
 
 async def _lasting(name: str, run: Callable[[], Awaitable[None]]) -> None:

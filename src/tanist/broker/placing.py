@@ -4,7 +4,7 @@ Everything that is written on behalf of a client passes here: sends, messages th
 back, and the second half of a transaction.
 """
 
-from tanist.broker.delays import postpone
+from tanist.broker.delays import DelayRules, postpone
 from tanist.broker.transactions import prepare
 from tanist.model.message import TRANSACTION_MASK, Message, SysFlag
 from tanist.model.property_names import TRAN_MSG
@@ -16,8 +16,8 @@ _PREPARED = int(SysFlag.PREPARED)
 class Placing:
     """Finds a message's first place, as one broker's settings say."""
 
-    def __init__(self, *, delay_levels: tuple[int, ...]) -> None:
-        self._delay_levels = delay_levels
+    def __init__(self, *, delays: DelayRules) -> None:
+        self._delays = delays
 
     def place(self, message: Message, now_ms: int) -> Message:
         """The message as the log gets it. Raises ResponseError for one that may not wait as it asks to."""
@@ -26,7 +26,7 @@ class Placing:
         if message.sys_flag & TRANSACTION_MASK == _PREPARED or _is_prepared(properties):
             return prepare(message)
         if b"DELAY" in properties or b"TIMER_" in properties:
-            return postpone(message, levels=self._delay_levels, now_ms=now_ms)
+            return postpone(message, self._delays, now_ms=now_ms)
         return message
 
 

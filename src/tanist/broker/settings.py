@@ -25,12 +25,17 @@ _LEAST = {
     "short_polling_time_mills": 1,
     "register_name_server_period": 1,
     "flush_consumer_offset_interval": 1,
+    "flush_delay_offset_interval": 1,
+    "timer_max_delay_sec": 1,
+    "timer_precision_ms": 1,
+    "timer_flush_interval_ms": 1,
     "max_transfer_bytes_on_message_in_memory": 1,
     "max_transfer_count_on_message_in_memory": 1,
     "max_msgs_num_batch": 1,
     "default_query_max_num": 1,
 }
 """The least value of each number that is a count, a size or a time; the most is Java's greatest int."""
+_PRECISIONS_MS = (100, 200, 500, 1_000)
 _ALL_PERMISSIONS = int(Permission.READ | Permission.WRITE | Permission.INHERIT)
 
 
@@ -71,6 +76,12 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How long a pull waits at most if ``longPollingEnable`` is false."""
     register_name_server_period: int = 30_000
     flush_consumer_offset_interval: int = 5_000
+    flush_delay_offset_interval: int = 10_000
+    timer_wheel_enable: bool = True
+    """Whether messages with a time of their own are taken."""
+    timer_max_delay_sec: int = 3 * 86_400
+    timer_precision_ms: int = 1_000
+    timer_flush_interval_ms: int = 1_000
     max_transfer_bytes_on_message_in_memory: int = 256 << 10
     max_transfer_count_on_message_in_memory: int = 32
     max_msgs_num_batch: int = 64
@@ -131,6 +142,12 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         """How often the broker registers, within what a name server needs."""
         shortest, longest = _REGISTER_MS_RANGE
         return min(max(self.register_name_server_period, shortest), longest) / 1000
+
+    @property
+    def precision_ms(self) -> int:
+        """How long a slot of the timer is: the setting, rounded down to what RocketMQ has."""
+        fitting = [step for step in _PRECISIONS_MS if step <= self.timer_precision_ms]
+        return fitting[-1] if fitting else _PRECISIONS_MS[0]
 
     @property
     def is_readable(self) -> bool:

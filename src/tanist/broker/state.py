@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tanist.broker.clients import ClientTable
+from tanist.broker.delay_table import DelayTable
 from tanist.broker.groups import GroupTable
 from tanist.broker.late import LongAnswers
 from tanist.broker.locks import QueueLocks
@@ -28,6 +29,7 @@ class BrokerState:
     clients: ClientTable
     locks: QueueLocks
     placing: Placing
+    delays: DelayTable
     writer: LogWriter
     pull_progress: PullProgress
     long_answers: LongAnswers

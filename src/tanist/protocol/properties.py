@@ -67,6 +67,14 @@ def join_properties(first: bytes, second: bytes) -> bytes:
     return first + second if is_closed else first + _VALUE_END + second
 
 
+def replace_properties(raw: bytes, changes: Mapping[str, str | None]) -> bytes:
+    """The property string with some values set, or taken off if None; the others stay byte for byte."""
+    names = {name.encode() for name in changes}
+    kept = [part for part in raw.split(_VALUE_END) if part and part.partition(_NAME_END)[0] not in names]
+    added = [f"{name}{NAME_END}{value}".encode() for name, value in changes.items() if value is not None]
+    return b"".join(part + _VALUE_END for part in (*kept, *added))
+
+
 def find_property(raw: bytes, name: str | bytes) -> bytes | None:
     """The value that decode_properties finds under ``name``, without decoding the rest."""
     finder = _finder_of(name)

@@ -244,6 +244,11 @@ class MessageStore:
         """The queue offset that belongs to a time; 0 for a queue that is not there."""
         return self._lookup.offset_at_time(topic, queue_id, timestamp_ms, boundary)
 
+    @property
+    def last_timestamp_ms(self) -> int:
+        """The store time of the last record that is indexed; 0 if there never was one."""
+        return self.dispatcher.last_timestamp_ms or self._checkpoints.saved.queue_timestamp_ms
+
     # Upkeep
 
     def checkpoint(self) -> None:
@@ -252,9 +257,8 @@ class MessageStore:
 
     def start_checkpoint(self) -> PendingCheckpoint:
         """The part of a checkpoint that needs the store's thread; the disk's part may run on another."""
-        stamp_ms = self.dispatcher.last_timestamp_ms or self._checkpoints.saved.queue_timestamp_ms
         return self._checkpoints.start(
-            stamp_ms=stamp_ms,
+            stamp_ms=self.last_timestamp_ms,
             index_stamp_ms=self.index.full_to_ms,
             indexed_to=self.dispatcher.dispatched_to,
             # A record must end where a checkpoint says that all is durable, else its half would look damaged.

@@ -32,6 +32,9 @@ class Outgoing(msgspec.Struct, frozen=True, omit_defaults=True):
     keys: str | None = None
     properties: dict[str, str] | None = None
     flag: int = 0
+    delay_level: int = msgspec.field(name="delayLevel", default=0)
+    system_properties: dict[str, str] | None = msgspec.field(name="systemProperties", default=None)
+    """What clients set by methods of their own and not as a property of the user's."""
 
 
 class Delivery(msgspec.Struct, frozen=True, rename="camel"):

@@ -1,12 +1,16 @@
 import pytest
 
+from tanist.broker.delays import DelayRules
 from tanist.broker.placing import Placing
 from tanist.errors import ResponseError
 from tanist.model.message import Message, SysFlag
+from tanist.model.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from tanist.protocol.codes import ResponseCode
 
 NOW_MS = 1_700_000_000_000
-PLACING = Placing(delay_levels=(1_000, 5_000))
+PLACING = Placing(
+    delays=DelayRules(levels=(1_000, 5_000), is_timer_enabled=True, max_timer_ms=60_000, precision_ms=1_000)
+)
 
 
 def refused(properties: bytes = b"", *, sys_flag: int = 0) -> int:
@@ -24,10 +28,16 @@ def test_a_prepared_message_is_known_by_its_property_and_by_its_flag(value: byte
 
 
 @pytest.mark.parametrize(
-    "properties", [b"DELAY\x013", b"DELAY\x0110\x02", b"TIMER_DELAY_SEC\x011", b"TIMER_DELIVER_MS\x019\x02"]
+    ("properties", "topic"),
+    [
+        (b"DELAY\x012", SCHEDULE_TOPIC),
+        (b"TIMER_DELAY_SEC\x013\x02", TIMER_TOPIC),
+        (b"A\x01b\x02TIMER_DELIVER_MS\x011700000009000", TIMER_TOPIC),
+    ],
 )
-def test_delayed_messages_are_refused_and_not_delivered_early(properties: bytes) -> None:
-    assert refused(properties) == ResponseCode.MESSAGE_ILLEGAL
+def test_delayed_messages_lie_where_they_wait(properties: bytes, topic: str) -> None:
+    message = Message(topic="T", queue_id=0, body=b"b", properties=properties)
+    assert PLACING.place(message, NOW_MS).topic == topic
 
 
 @pytest.mark.parametrize(

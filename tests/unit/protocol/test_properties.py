@@ -1,7 +1,12 @@
 import pytest
 
 from tanist.errors import LocalProtocolError
-from tanist.protocol.properties import decode_properties, encode_properties, find_property
+from tanist.protocol.properties import (
+    decode_properties,
+    encode_properties,
+    find_property,
+    replace_properties,
+)
 
 
 def test_the_string_of_the_golden_record_decodes() -> None:
@@ -76,3 +81,12 @@ def test_a_string_that_no_record_can_hold_is_not_sent() -> None:
     assert len(encode_properties({"a": "b" * 32764})) == 32767
     with pytest.raises(LocalProtocolError, match="32768"):
         encode_properties({"a": "b" * 32765})
+
+
+def test_values_are_set_and_taken_off_and_the_rest_stays_byte_for_byte() -> None:
+    raw = b"A\x011\x02odd\x02B\x01x\x01y\x02A\x012\x02\xff\x01\xfe"
+    assert (
+        replace_properties(raw, {"A": "3", "C": None}) == b"odd\x02B\x01x\x01y\x02\xff\x01\xfe\x02A\x013\x02"
+    )
+    assert replace_properties(raw, {"A": None, "B": None}) == b"odd\x02\xff\x01\xfe\x02"
+    assert replace_properties(b"", {"A": "1"}) == b"A\x011\x02"

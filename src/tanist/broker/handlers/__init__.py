@@ -4,6 +4,7 @@ from tanist.broker.handlers import (
     accounts,
     clients,
     consumption,
+    delays,
     groups,
     messages,
     offsets,
@@ -17,7 +18,19 @@ from tanist.broker.state import BrokerState
 from tanist.protocol.codes import RequestCode
 from tanist.remoting import Handler
 
-_FAMILIES = (send, clients, topics, groups, offsets, messages, consumption, relays, replication, accounts)
+_FAMILIES = (
+    send,
+    clients,
+    topics,
+    groups,
+    offsets,
+    messages,
+    consumption,
+    relays,
+    replication,
+    delays,
+    accounts,
+)
 _NOT_ON_FAST_PORT = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 
 

@@ -67,9 +67,11 @@ class SendHandler:
             born_host=connection.peer_host,
             make_id=None if is_batch else self._make_id,
         )
-        message = self._state.placing.place(message, self._state.clock.now_ms())
-        is_waiting = self._state.writer.is_synchronous and self._waits(command, message)
-        appended = self._append(message, is_batch=is_batch)
+        placed = self._state.placing.place(message, self._state.clock.now_ms())
+        if is_batch and placed is not message:
+            raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a batch has neither a delay nor a transaction")
+        is_waiting = self._state.writer.is_synchronous and self._waits(command, placed)
+        appended = self._append(placed, is_batch=is_batch)
         msg_id = encode_offset_ids(self._state.store_host, log_offsets_of(appended.entries))
         queue_id, queue_offset = message.queue_id, appended.queue_offset
         if is_waiting:

@@ -14,6 +14,7 @@ import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /** A producer, and the ways in which it sends. */
@@ -138,6 +139,14 @@ final class Sending implements Scenario.Named {
         if (described.containsKey("properties")) {
             described.getJSONObject("properties").forEach(
                 (name, value) -> message.putUserProperty(name, (String) value));
+        }
+        if (described.containsKey("delayLevel")) {
+            message.setDelayTimeLevel(described.getIntValue("delayLevel"));
+        }
+        if (described.containsKey("systemProperties")) {
+            // What setDelayTimeMs and its like write, which the older line does not have.
+            described.getJSONObject("systemProperties").forEach(
+                (name, value) -> MessageAccessor.putProperty(message, name, (String) value));
         }
         return message;
     }

@@ -51,6 +51,7 @@ class Desk:
             clients=ClientTable(),
             locks=QueueLocks(),
             placing=none,
+            delays=none,
             writer=none,
             pull_progress=none,
             long_answers=none,

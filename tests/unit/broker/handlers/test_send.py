@@ -9,7 +9,7 @@ from tanist.broker import writer as writer_module
 from tanist.broker.handlers import send
 from tanist.broker.settings import BrokerSettings
 from tanist.errors import DiskFull, ResponseError
-from tanist.model.topics import RETRY_PREFIX, SCHEDULE_TOPIC, TopicConfig
+from tanist.model.topics import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC, TopicConfig
 from tanist.protocol.batch import encode_batch
 from tanist.protocol.codes import FLAG_ONE_WAY, HeaderEncoding, RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -193,7 +193,11 @@ def test_a_topic_that_may_not_be_created_does_not_exist(tmp_path: Path) -> None:
         ({"queue_id": 4}, C.INVALID_PARAMETER),
         ({"topic": SCHEDULE_TOPIC}, C.NO_PERMISSION),
         ({"sys_flag": 4}, C.NO_PERMISSION),
-        ({"properties": "DELAY\x013"}, C.MESSAGE_ILLEGAL),
+        ({"topic": TIMER_TOPIC}, C.NO_PERMISSION),
+        ({"properties": "DELAY\x01soon"}, C.SYSTEM_ERROR),
+        ({"properties": "TIMER_DELAY_SEC\x01259201"}, C.MESSAGE_ILLEGAL),
+        ({"is_batch": True, "properties": "DELAY\x013"}, C.MESSAGE_ILLEGAL),
+        ({"is_batch": True, "properties": "TIMER_DELAY_MS\x015000"}, C.MESSAGE_ILLEGAL),
         ({"properties": "K\x01" + "v" * 32_767}, C.MESSAGE_ILLEGAL),
         ({"body": b"." * 4000}, C.MESSAGE_ILLEGAL),
         ({"body": b""}, C.SYSTEM_ERROR),
@@ -210,6 +214,18 @@ def test_what_may_not_be_sent_is_refused_and_not_stored(
         assert sending.state.store.log.log_end == end
 
     run(tmp_path, scenario, store_settings=msgspec.structs.replace(SMALL, max_message_size=3000))
+
+
+def test_a_delayed_send_is_told_the_queue_that_it_asked_for(tmp_path: Path) -> None:
+    async def scenario(sending: _Sending) -> None:
+        answer = sending.send(queue_id=2, properties="DELAY\x013")
+        assert answer is not None
+        header = answer.header(SendMessageResponse)
+        assert (answer.code, header.queue_id, header.queue_offset) == (C.SUCCESS, 2, 0)
+        (record,) = await sending.records(SCHEDULE_TOPIC, 2)
+        assert decode_offset_id(header.msg_id).log_offset == record.log_offset
+
+    run(tmp_path, scenario)
 
 
 def test_a_broker_that_may_not_be_written_to_refuses_ordered_topics_alone(tmp_path: Path) -> None:
