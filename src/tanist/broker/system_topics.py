@@ -16,12 +16,12 @@ from tanist.model.topics import (
     SELF_TEST_TOPIC,
     SYSTEM_PREFIX,
     SYSTEM_TOPICS,
+    TRACE_TOPIC,
     Permission,
     TopicConfig,
     reply_topic,
 )
 
-_TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 _CHECKPOINT_TOPIC = "CHECKPOINT_TOPIC"
 
 _SCHEDULE_QUEUES = 18
@@ -53,6 +53,8 @@ def system_topics(settings: BrokerSettings) -> list[TopicConfig]:
         _topic(HALF_TOPIC, 1),
         _topic(HALF_OP_TOPIC, 1),
     ]
+    if settings.trace_topic_enable:
+        topics.append(_topic(settings.msg_trace_topic_name, 1))
     if settings.auto_create_topic_enable:
         topics.append(_topic(AUTO_CREATE_TOPIC, settings.default_topic_queue_nums, _TEMPLATE))
     return topics
@@ -61,7 +63,7 @@ def system_topics(settings: BrokerSettings) -> list[TopicConfig]:
 def system_topic_names(settings: BrokerSettings) -> frozenset[str]:
     """Every name that operators can not create, change or delete, whether the topic is there or not."""
     made = (topic.topic_name for topic in system_topics(settings))
-    return SYSTEM_TOPICS.union(made, {_TRACE_TOPIC, _CHECKPOINT_TOPIC})
+    return SYSTEM_TOPICS.union(made, {TRACE_TOPIC, _CHECKPOINT_TOPIC})
 
 
 def is_open_to_sends(topic: str) -> bool:
