@@ -9,8 +9,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
-import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
-import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
@@ -28,7 +26,8 @@ final class Pushed implements Scenario.Named {
 
     private Pushed(JSONObject options) throws Exception {
         topic = options.getString("topic");
-        consumer = new DefaultMQPushConsumer(options.getString("group"));
+        consumer = new DefaultMQPushConsumer(options.getString("group"), options.getBooleanValue("isTraced"),
+            options.getString("traceTopic"));
         consumer.setNamesrvAddr(options.getString("nameServer"));
         consumer.setInstanceName(options.getString("name"));
         consumer.setConsumeThreadMin(THREADS);
@@ -40,19 +39,26 @@ final class Pushed implements Scenario.Named {
         if (options.containsKey("heartbeatMs")) {
             consumer.setHeartbeatBrokerInterval(options.getIntValue("heartbeatMs"));
         }
+        if (options.containsKey("maxReconsumeTimes")) {
+            consumer.setMaxReconsumeTimes(options.getIntValue("maxReconsumeTimes"));
+        }
+        if (options.containsKey("pullThreshold")) {
+            consumer.setPullThresholdForQueue(options.getIntValue("pullThreshold"));
+        }
         if (options.getBooleanValue("isBroadcasting")) {
             broadcast();
         }
         consumer.subscribe(topic, options.getString("expression"));
+        Failing failing = new Failing(options);
         if (options.getBooleanValue("isOrderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
                 keep(messages);
-                return ConsumeOrderlyStatus.SUCCESS;
+                return failing.consume(messages, context);
             });
         } else {
             consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 keep(messages);
-                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+                return failing.consume(messages, context);
             });
         }
         consumer.start();
@@ -92,7 +98,7 @@ final class Pushed implements Scenario.Named {
 
     private synchronized void keep(List<MessageExt> messages) {
         for (MessageExt message : messages) {
-            places.add(message.getQueueId() + "@" + message.getQueueOffset());
+            places.add(message.getStoreHost() + "@" + message.getCommitLogOffset());
             received.add(describe(message));
         }
         notifyAll();
@@ -128,6 +134,7 @@ final class Pushed implements Scenario.Named {
         line.put("topic", message.getTopic());
         line.put("queueId", message.getQueueId());
         line.put("queueOffset", message.getQueueOffset());
+        line.put("reconsumeTimes", message.getReconsumeTimes());
         line.put("messageId", message.getMsgId());
         line.put("flag", message.getFlag());
         line.put("tags", message.getTags());

@@ -24,11 +24,15 @@ final class Sending implements Scenario.Named {
     private Stream stream;
 
     private Sending(JSONObject options) throws Exception {
-        producer = new DefaultMQProducer(options.getString("group"));
+        producer = new DefaultMQProducer(options.getString("group"), options.getBooleanValue("isTraced"),
+            options.getString("traceTopic"));
         producer.setNamesrvAddr(options.getString("nameServer"));
         producer.setInstanceName(options.getString("name"));
         if (options.containsKey("topicQueues")) {
             producer.setDefaultTopicQueueNums(options.getIntValue("topicQueues"));
+        }
+        if (options.containsKey("retries")) {
+            producer.setRetryTimesWhenSendFailed(options.getIntValue("retries"));
         }
         if (options.containsKey("maxMessageBytes")) {
             producer.setMaxMessageSize(options.getIntValue("maxMessageBytes"));
