@@ -27,8 +27,6 @@ def redirect(
     A group that consumes in order gets nothing again: its client has tried it where it was, often
     enough, and only then sent it.
     """
-    if request.is_batch:
-        raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a retry topic takes no batches")
     group = _group(state, message.topic.removeprefix(RETRY_PREFIX))
     limit = max_retries(group, request.max_reconsume_times, client_version=client_version)
     is_ordered = state.locks.is_any_held(group.group_name, state.clock.now_ms())

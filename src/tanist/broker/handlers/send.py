@@ -72,7 +72,7 @@ class SendHandler:
             born_host=connection.peer_host,
             make_id=None if is_batch else self._make_id,
         )
-        if message.topic.startswith(RETRY_PREFIX):
+        if not is_batch and message.topic.startswith(RETRY_PREFIX):
             message = redirect(self._state, message, request, client_version=command.version)
         message = self._state.placing.place(message, self._state.clock.now_ms())
         writer = self._state.writer
@@ -150,6 +150,8 @@ class SendHandler:
 
     def _unpacked(self, batch: Message) -> list[Message]:
         """The messages of a batch, each with its own properties and then the batch's."""
+        if batch.topic.startswith(RETRY_PREFIX):
+            raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a retry topic takes no batches")
         messages: list[Message] = []
         for item in decode_batch(batch.body):
             properties = join_properties(bytes(item.properties), batch.properties)
