@@ -2,13 +2,18 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
+from tanist.model.groups import SubscriptionGroupConfig
+from tanist.protocol import Command, RequestCode, ResponseCode
+from tanist.protocol.bodies import encode_body
 from tests.support.rocketmq.scenario import StepFailed
-from tests.support.rocketmq.stock_client import Delivery, PullConsumer
+from tests.support.rocketmq.stock_client import Delivery, PullConsumer, StockClients
 from tests.support.site import BROKER, Site, bodies, numbered, wait_until
 from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
+from tests.support.wire import Wire
 
 pytestmark = pytest.mark.partner("java", "maven")
 
@@ -110,6 +115,26 @@ def test_a_consumer_says_how_often_it_tries(site: Site) -> None:
         wait_until(lambda: len(dead_letters(looks, group)) == 4)
         received = consumer.received(8)
     assert in_rounds(received) == [bodies(numbered(4))] * 2
+
+
+def test_retries_come_from_as_many_queues_as_the_group_was_given(
+    clients: StockClients, own_names: NameServerProcess, tmp_path: Path
+) -> None:
+    messages = numbered(9)
+    group = SubscriptionGroupConfig(group_name="G", retry_queue_count=3)
+    with BrokerProcess(tmp_path / "broker", own_names.address, messageDelayLevel="1s") as broker:
+        with Wire(broker.address) as wire:
+            update = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
+            assert wire.ask(Command.request(update, body=encode_body(group))).code == ResponseCode.SUCCESS
+        with (
+            clients.producer(own_names.address) as producer,
+            clients.push_consumer(own_names.address, "G", "T", failures=1) as consumer,
+        ):
+            producer.send("T", messages)
+            consumer.rebalance()
+            received = consumer.received(18)
+    assert in_rounds(received) == [bodies(messages)] * 2
+    assert {one.queue_id for one in received if one.reconsume_times} == {0, 1, 2}
 
 
 def test_a_listener_chooses_the_delay_or_gives_up_at_once(site: Site) -> None:
