@@ -1,5 +1,6 @@
 """What stock clients of both lines could not consume comes again, and ends as a dead letter."""
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,8 +10,9 @@ import pytest
 from tanist.model.groups import SubscriptionGroupConfig
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.bodies import encode_body
+from tests.support.rocketmq import RocketMQ
 from tests.support.rocketmq.scenario import StepFailed
-from tests.support.rocketmq.stock_client import Delivery, PullConsumer, StockClients
+from tests.support.rocketmq.stock_client import Delivery, Outgoing, PullConsumer, StockClients
 from tests.support.site import BROKER, Site, bodies, numbered, wait_until
 from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
 from tests.support.wire import Wire
@@ -19,17 +21,19 @@ pytestmark = pytest.mark.partner("java", "maven")
 
 # A client sends back with levels 3 to 18; the steps are short, so that all retries fit into a test.
 LEVELS_S = (1, 1, 1, 2, 3, *(1 for _ in range(13)))
+DELAYS = " ".join(f"{level_s}s" for level_s in LEVELS_S)
 DEFAULT_RETRIES = 16
+# What a consumer adds when it gets a message.
+OF_THE_MOMENT = ("CONSUME_START_TIME", "MIN_OFFSET", "MAX_OFFSET")
 
 
 @pytest.fixture(scope="module")
 def name_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A name server, and a broker whose delays are short."""
     home = tmp_path_factory.mktemp("impatient")
-    levels = " ".join(f"{level_s}s" for level_s in LEVELS_S)
     with (
         NameServerProcess(home / "ns") as names,
-        BrokerProcess(home / "broker", names.address, name=BROKER, messageDelayLevel=levels) as broker,
+        BrokerProcess(home / "broker", names.address, name=BROKER, messageDelayLevel=DELAYS) as broker,
     ):
         yield names.address
         assert "Traceback" not in broker.process.output()
@@ -177,3 +181,42 @@ def test_an_orderly_group_tries_in_place_and_then_gives_up(site: Site) -> None:
     ]
     assert [one.body for one in letters] == [message.body for message in numbered(3)]
     assert {one.properties["RETRY_TOPIC"] for one in letters} == {topic}
+
+
+def test_what_comes_again_says_what_it_says_at_rocketmq(rocketmq: RocketMQ, site: Site) -> None:
+    rocketmq.start_broker(name=BROKER, properties={"messageDelayLevel": DELAYS})
+    theirs = story(Site(site.clients, rocketmq.name_server, site.prefix))
+    assert story(site) == theirs
+
+
+def story(site: Site) -> dict[str, dict[str, str]]:
+    """What a retry and the dead letters of three kinds say, but for what differs each time."""
+    topic = site.topic("t")
+    failing = {"failures": 99, "maxReconsumeTimes": 1}
+    kinds: dict[str, dict[str, object]] = {
+        "tried-often": {**failing},
+        "given-up": {**failing, "delayLevel": -1},
+        "in-order": {**failing, "isOrderly": True},
+    }
+    groups = {kind: site.topic(kind) for kind in kinds}
+    with contextlib.ExitStack() as stack:
+        producer = stack.enter_context(site.clients.producer(site.name_server, topicQueues=1))
+        producer.send(topic, [Outgoing(b"x", tags="A", keys="k", properties={"colour": "blue"})])
+        looks = stack.enter_context(site.clients.pull_consumer(site.name_server, site.topic("looks")))
+        consumers = {
+            kind: stack.enter_context(
+                site.clients.push_consumer(site.name_server, groups[kind], topic, **options)  # pyright: ignore[reportArgumentType]
+            )
+            for kind, options in kinds.items()
+        }
+        wait_until(lambda: all(dead_letters(looks, group) for group in groups.values()))
+        said = {kind: dead_letters(looks, group)[0] for kind, group in groups.items()}
+        said["retry"] = consumers["tried-often"].received(2)[1]
+    return {kind: lasting_properties(one) for kind, one in said.items()}
+
+
+def lasting_properties(delivery: Delivery) -> dict[str, str]:
+    """The properties of a message; of an id only how long it is."""
+    ids = {name: str(len(delivery.properties[name])) for name in ("UNIQ_KEY", "ORIGIN_MESSAGE_ID")}
+    kept = {name: value for name, value in delivery.properties.items() if name not in OF_THE_MOMENT}
+    return kept | ids | {"reconsumeTimes": str(delivery.reconsume_times), "topic": delivery.topic}
