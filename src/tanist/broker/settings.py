@@ -8,9 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from tanist.errors import ConfigError
+from tanist.broker.names import check_topic_name
+from tanist.errors import ConfigError, ResponseError
 from tanist.model.integers import INT32_MAX
-from tanist.model.topics import Permission
+from tanist.model.topics import TRACE_TOPIC, Permission
 
 MASTER_ID = 0
 FAST_PORT_DISTANCE = 2
@@ -71,6 +72,11 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     default_topic_queue_nums: int = 8
     enable_property_filter: bool = True
     """Whether consumers may filter by SQL. RocketMQ's default is false; here it costs nothing unless used."""
+    trace_topic_enable: bool = False
+    """Whether the topic of message traces is there from the start, with one queue."""
+    msg_trace_topic_name: str = TRACE_TOPIC
+    store_reply_message_enable: bool = True
+    """Whether the replies of request and reply are kept as well as pushed to who asked."""
     long_polling_enable: bool = True
     short_polling_time_mills: int = 1_000
     """How long a pull waits at most if ``longPollingEnable`` is false."""
@@ -111,6 +117,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             raise ConfigError(
                 "brokerPermission", self.broker_permission, "a sum of 4 (read), 2 (write) and 1 (inherit)"
             )
+        self._check_trace_topic()
         for name, least in _LEAST.items():
             if not least <= (value := getattr(self, name)) <= INT32_MAX:
                 raise ConfigError(_KEYS[name], value, f"{least} to {INT32_MAX}")
@@ -122,6 +129,14 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         for server in self.name_servers:
             if not _is_host_and_port(server):
                 raise ConfigError("namesrvAddr", server, "host:port, several separated by semicolons")
+
+    def _check_trace_topic(self) -> None:
+        try:
+            check_topic_name(self.msg_trace_topic_name)
+        except ResponseError as refusal:
+            raise ConfigError(
+                "msgTraceTopicName", self.msg_trace_topic_name, f"a topic's name: {refusal.remark}"
+            ) from refusal
 
     @property
     def name_servers(self) -> tuple[str, ...]:

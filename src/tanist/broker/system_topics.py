@@ -17,12 +17,12 @@ from tanist.model.topics import (
     SYSTEM_PREFIX,
     SYSTEM_TOPICS,
     TIMER_TOPIC,
+    TRACE_TOPIC,
     Permission,
     TopicConfig,
     reply_topic,
 )
 
-TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 _CHECKPOINT_TOPIC = "CHECKPOINT_TOPIC"
 
 _SCHEDULE_QUEUES = 18
@@ -64,6 +64,8 @@ def system_topics(settings: BrokerSettings) -> list[TopicConfig]:
     ]
     if settings.timer_wheel_enable:
         topics.append(_topic(TIMER_TOPIC, 1))
+    if settings.trace_topic_enable:
+        topics.append(_topic(settings.msg_trace_topic_name, 1))
     if settings.auto_create_topic_enable:
         topics.append(_topic(AUTO_CREATE_TOPIC, settings.default_topic_queue_nums, _TEMPLATE))
     return topics

@@ -68,11 +68,14 @@ def join_properties(first: bytes, second: bytes) -> bytes:
 
 
 def replace_properties(raw: bytes, changes: Mapping[str, str | None]) -> bytes:
-    """The property string with some values set, or taken off if None; the others stay byte for byte."""
-    names = {name.encode() for name in changes}
-    kept = [part for part in raw.split(_VALUE_END) if part and part.partition(_NAME_END)[0] not in names]
-    added = [f"{name}{NAME_END}{value}".encode() for name, value in changes.items() if value is not None]
-    return b"".join(part + _VALUE_END for part in (*kept, *added))
+    """The string with these values in place of whatever stood under their names; None takes a name out.
+
+    All else stays byte for byte, also what could not be encoded here.
+    """
+    openings = tuple(name.encode() + _NAME_END for name in changes)
+    kept = [segment for segment in raw.split(_VALUE_END) if segment and not segment.startswith(openings)]
+    new = encode_properties({name: value for name, value in changes.items() if value is not None})
+    return b"".join(segment + _VALUE_END for segment in kept) + new
 
 
 def find_property(raw: bytes, name: str | bytes) -> bytes | None:

@@ -45,6 +45,7 @@ class Delivery(msgspec.Struct, frozen=True, rename="camel"):
     topic: str
     queue_id: int
     queue_offset: int
+    reconsume_times: int
     message_id: str
     flag: int
     tags: str | None
@@ -73,6 +74,13 @@ class Streamed(msgspec.Struct, frozen=True):
 
     acknowledged: list[str]
     failures: int
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What came back for a request."""
+
+    body: bytes = msgspec.field(name="bodyBase64")
+    properties: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -111,6 +119,11 @@ class Producer(_Client):
     def send_one_way(self, topic: str, messages: Sequence[Outgoing]) -> None:
         self._do("send", topic=topic, messages=messages, mode="one-way")
 
+    def request(self, topic: str, body: bytes, *, timeout_ms: int = _TIMEOUT_MS) -> Reply:
+        """Send a request and wait for its reply. Raises StepFailed if none comes in time."""
+        reply = self._do("request", topic=topic, bodyBase64=body, timeoutMs=timeout_ms)
+        return msgspec.convert(reply, Reply)
+
     def start_stream(self, topic: str) -> None:
         """Send numbered messages from now on, from a few threads."""
         self._do("stream", topic=topic)
@@ -121,6 +134,14 @@ class Producer(_Client):
 
     def end_stream(self) -> Streamed:
         return msgspec.convert(self._do("end-stream"), Streamed)
+
+
+class Replier(_Client):
+    """A consumer that answers what it gets with ``re:`` and the same."""
+
+    def reply(self, *, timeout_ms: int = _TIMEOUT_MS) -> str:
+        """Answer the next request; the status of that send. Raises StepFailed with what the client threw."""
+        return self._do("reply", timeoutMs=timeout_ms)
 
 
 class PushConsumer(_Client):
@@ -218,7 +239,11 @@ class StockClients:
         self.process.__exit__(kind, error, trace)
 
     def producer(self, name_server: str, **options: object) -> Producer:
-        """Start a producer; ``topicQueues``, ``maxMessageBytes`` and ``isTraced`` override the defaults."""
+        """Start a producer.
+
+        ``topicQueues``, ``maxMessageBytes`` and ``retries`` override the client's defaults; ``isTraced`` is
+        false, and ``traceTopic`` names another topic for traces.
+        """
         return Producer(self._start("producer", name_server, "tanist-producer", **options), self.process)
 
     def push_consumer(
@@ -226,9 +251,11 @@ class StockClients:
     ) -> PushConsumer:
         """Start a push consumer.
 
-        ``expression`` names tags, ``sql`` filters by properties instead; ``isOrderly`` and
-        ``isBroadcasting`` are false; ``timestamp`` is for FROM_TIMESTAMP, in the client's format;
-        ``heartbeatMs`` overrides the client's 30 s.
+        ``expression`` names tags, ``sql`` filters by properties instead; ``isOrderly``, ``isBroadcasting``
+        and ``isTraced`` are false; ``timestamp`` is for FROM_TIMESTAMP, in the client's format;
+        ``heartbeatMs``, ``maxReconsumeTimes`` and ``pullThreshold`` override the client's defaults. The
+        listener fails the first ``failures`` times, wants the message again after ``delayLevel``, and takes
+        ``consumeMs`` over each.
         """
         options = {"topic": topic, "expression": "*", "from": start, **options}
         return PushConsumer(self._start("push-consumer", name_server, group, **options), self.process)
@@ -240,6 +267,11 @@ class StockClients:
         """
         options = {"topic": topic, "expression": "*", **options}
         return LiteConsumer(self._start("lite-consumer", name_server, group, **options), self.process)
+
+    def replier(self, name_server: str, group: str, topic: str, *, is_prompt: bool) -> Replier:
+        """Start a service that answers requests to a topic: at once, or when it is told to."""
+        name = self._start("replier", name_server, group, topic=topic, isPrompt=is_prompt)
+        return Replier(name, self.process)
 
     def pull_consumer(self, name_server: str, group: str, **options: object) -> PullConsumer:
         """Start a pull consumer; ``heartbeatMs`` overrides the client's 30 s."""

@@ -49,6 +49,8 @@ def test_an_empty_file_gives_a_master_that_only_this_machine_reaches() -> None:
         ("maxTransferBytesOnMessageInMemory", "0"),
         ("maxTransferCountOnMessageInMemory", "0"),
         ("longPollingEnable", "yes"),
+        ("msgTraceTopicName", ""),
+        ("msgTraceTopicName", "no/slash"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_key_and_value(key: str, value: str) -> None:

@@ -42,3 +42,11 @@ def test_clients_send_to_some_system_topics_only() -> None:
     assert not is_open_to_sends("SCHEDULE_TOPIC_XXXX")
     assert not is_open_to_sends("rmq_sys_wheel_timer")
     assert not is_open_to_sends("RMQ_SYS_TRANS_HALF_TOPIC")
+
+
+def test_the_topic_of_traces_is_there_from_the_start_if_that_is_on() -> None:
+    on = msgspec.structs.replace(SETTINGS, trace_topic_enable=True, msg_trace_topic_name="Traces")
+    (made,) = (topic for topic in system_topics(on) if topic not in system_topics(SETTINGS))
+    assert (made.topic_name, made.read_queue_count, made.write_queue_count) == ("Traces", 1, 1)
+    assert {"Traces", "RMQ_SYS_TRACE_TOPIC"} <= system_topic_names(on)
+    assert is_open_to_sends("Traces")

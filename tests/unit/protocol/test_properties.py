@@ -83,10 +83,20 @@ def test_a_string_that_no_record_can_hold_is_not_sent() -> None:
         encode_properties({"a": "b" * 32765})
 
 
-def test_values_are_set_and_taken_off_and_the_rest_stays_byte_for_byte() -> None:
-    raw = b"A\x011\x02odd\x02B\x01x\x01y\x02A\x012\x02\xff\x01\xfe"
-    assert (
-        replace_properties(raw, {"A": "3", "C": None}) == b"odd\x02B\x01x\x01y\x02\xff\x01\xfe\x02A\x013\x02"
-    )
-    assert replace_properties(raw, {"A": None, "B": None}) == b"odd\x02\xff\x01\xfe\x02"
-    assert replace_properties(b"", {"A": "1"}) == b"A\x011\x02"
+@pytest.mark.parametrize(
+    ("raw", "changes", "expected"),
+    [
+        (b"", {"a": "1"}, b"a\x011\x02"),
+        (b"a\x011\x02b\x012", {"a": "3"}, b"b\x012\x02a\x013\x02"),
+        (b"a\x011\x02b\x012\x02a\x013\x02", {"a": None}, b"b\x012\x02"),
+        (
+            b"ab\x011\x02\xff\x01\xfe\x02junk",
+            {"a": "2", "zz": None},
+            b"ab\x011\x02\xff\x01\xfe\x02junk\x02a\x012\x02",
+        ),
+    ],
+)
+def test_replacing_touches_nothing_but_the_names_it_is_given(
+    raw: bytes, changes: dict[str, str | None], expected: bytes
+) -> None:
+    assert replace_properties(raw, changes) == expected

@@ -10,6 +10,8 @@ from tanist.broker.handlers import (
     offsets,
     relays,
     replication,
+    replies,
+    retries,
     send,
     topics,
 )
@@ -20,6 +22,8 @@ from tanist.remoting import Handler
 
 _FAMILIES = (
     send,
+    retries,
+    replies,
     clients,
     topics,
     groups,

@@ -6,6 +6,7 @@ The answer goes out when it is true: at once, or under SYNC_FLUSH when the messa
 import itertools
 from functools import partial
 
+from tanist.broker.handlers.retries import redirect
 from tanist.broker.intake import Intake
 from tanist.broker.state import BrokerState
 from tanist.broker.system_topics import is_open_to_sends
@@ -37,16 +38,19 @@ def routes(state: BrokerState) -> dict[int, Handler]:
     }
 
 
+def make_intake(state: BrokerState) -> Intake:
+    return Intake(
+        cluster=state.settings.broker_cluster_name,
+        max_body_bytes=min(state.store.settings.max_message_size, _MAX_BODY_BYTES),
+    )
+
+
 class SendHandler:
     """Takes messages in."""
 
     def __init__(self, state: BrokerState) -> None:
-        settings = state.settings
         self._state = state
-        self._intake = Intake(
-            cluster=settings.broker_cluster_name,
-            max_body_bytes=min(state.store.settings.max_message_size, _MAX_BODY_BYTES),
-        )
+        self._intake = make_intake(state)
         self._ids = UniqueIds(address=state.store_host[:-4], pid=state.pid, discriminator=0)
         self._turn = itertools.count()
 
@@ -67,6 +71,8 @@ class SendHandler:
             born_host=connection.peer_host,
             make_id=None if is_batch else self._make_id,
         )
+        if not is_batch and message.topic.startswith(RETRY_PREFIX):
+            message = redirect(self._state, message, request, client_version=command.version)
         placed = self._state.placing.place(message, self._state.clock.now_ms())
         if is_batch and placed is not message:
             raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a batch has neither a delay nor a transaction")
@@ -129,6 +135,9 @@ class SendHandler:
             topic = self._state.topics.create_for_send(
                 name, default_topic=request.default_topic, queue_count=request.default_topic_queue_count
             )
+        if topic is None and name.startswith(RETRY_PREFIX):
+            # What a group could not consume must not be lost where topics do not come by themselves.
+            topic = self._state.topics.ensure_retry_topic(name.removeprefix(RETRY_PREFIX), queue_count=1)
         if topic is None:
             raise ResponseError(
                 ResponseCode.TOPIC_NOT_EXIST,

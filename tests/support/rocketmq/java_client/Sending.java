@@ -32,6 +32,9 @@ final class Sending implements Scenario.Named {
         if (options.containsKey("topicQueues")) {
             producer.setDefaultTopicQueueNums(options.getIntValue("topicQueues"));
         }
+        if (options.containsKey("retries")) {
+            producer.setRetryTimesWhenSendFailed(options.getIntValue("retries"));
+        }
         if (options.containsKey("maxMessageBytes")) {
             producer.setMaxMessageSize(options.getIntValue("maxMessageBytes"));
         }
