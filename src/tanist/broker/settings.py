@@ -24,6 +24,11 @@ _LEAST = {
     "short_polling_time_mills": 1,
     "register_name_server_period": 1,
     "flush_consumer_offset_interval": 1,
+    "transaction_time_out": 1,
+    "transaction_check_interval": 1,
+    "transaction_check_max": 1,
+    "transaction_op_msg_max_size": 1,
+    "transaction_op_batch_interval": 1,
     "max_transfer_bytes_on_message_in_memory": 1,
     "max_transfer_count_on_message_in_memory": 1,
 }
@@ -66,6 +71,13 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How long a pull waits at most if ``longPollingEnable`` is false."""
     register_name_server_period: int = 30_000
     flush_consumer_offset_interval: int = 5_000
+    reject_transaction_message: bool = False
+    transaction_time_out: int = 6_000
+    """How old a half is when its producer is first asked, unless the message says otherwise."""
+    transaction_check_interval: int = 30_000
+    transaction_check_max: int = 15
+    transaction_op_msg_max_size: int = 4_096
+    transaction_op_batch_interval: int = 3_000
     max_transfer_bytes_on_message_in_memory: int = 256 << 10
     max_transfer_count_on_message_in_memory: int = 32
 

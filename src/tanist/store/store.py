@@ -209,6 +209,10 @@ class MessageStore:
         """The messages of a queue from an offset on, as views of the log."""
         return self._lookup.records(topic, queue_id, queue_offset, max_count)
 
+    def record_at(self, log_offset: int) -> Record | None:
+        """The message that begins at a log offset; None if none does (any more)."""
+        return self._lookup.record_at(log_offset)
+
     def find_by_key(
         self, topic: str, key: str, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS, max_count: int = 64
     ) -> list[Record]:

@@ -1,7 +1,7 @@
 import pytest
 
 from tanist.errors import LocalProtocolError
-from tanist.protocol.properties import decode_properties, encode_properties, find_property
+from tanist.protocol.properties import decode_properties, encode_properties, find_property, replace_properties
 
 
 def test_the_string_of_the_golden_record_decodes() -> None:
@@ -76,3 +76,10 @@ def test_a_string_that_no_record_can_hold_is_not_sent() -> None:
     assert len(encode_properties({"a": "b" * 32764})) == 32767
     with pytest.raises(LocalProtocolError, match="32768"):
         encode_properties({"a": "b" * 32765})
+
+
+def test_properties_are_replaced_and_all_others_stay_byte_for_byte() -> None:
+    raw = b"a\x011\x02b\x01\xff\x02a\x012\x02aa\x013"
+    assert replace_properties(raw, {"a": "4", "c": "5"}) == b"b\x01\xff\x02aa\x013\x02a\x014\x02c\x015\x02"
+    assert replace_properties(raw, {"a": None}) == b"b\x01\xff\x02aa\x013\x02"
+    assert replace_properties(b"", {"a": None}) == b""

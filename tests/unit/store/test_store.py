@@ -62,6 +62,14 @@ def test_what_was_appended_is_read_back_from_its_queue(store: MessageStore) -> N
     assert (record.log_offset, record.size_bytes) == (appended.log_offset, appended.size_bytes)
 
 
+def test_a_message_is_found_where_it_begins_and_nowhere_else(store: MessageStore) -> None:
+    starts = _fill(store)
+    found = [store.record_at(start) for start in starts]
+    assert [record and record.log_offset for record in found] == starts
+    for log_offset in (-1, starts[1] + 1, store.log.log_end, store.log.log_end + 1):
+        assert store.record_at(log_offset) is None
+
+
 def test_the_store_host_is_the_brokers_address(tmp_path: Path) -> None:
     with MessageStore.open(tmp_path, SMALL, store_host=pack_host("10.1.2.3", 10911)) as store:
         store.append(make_message())

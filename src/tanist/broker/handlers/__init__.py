@@ -1,6 +1,6 @@
 """What a broker answers: one module a family of requests, each with its ``routes``."""
 
-from tanist.broker.handlers import clients, groups, offsets, send, topics
+from tanist.broker.handlers import clients, groups, offsets, send, topics, transactions
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.state import BrokerState
 from tanist.protocol.codes import RequestCode
@@ -10,9 +10,11 @@ _FAMILIES = (send, clients, topics, groups, offsets)
 _NOT_ON_FAST_PORT = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 
 
-def all_routes(state: BrokerState, pulls: PullHandler) -> dict[int, Handler]:
+def all_routes(
+    state: BrokerState, pulls: PullHandler, keeper: transactions.TransactionKeeper
+) -> dict[int, Handler]:
     """Every request that the broker's port serves."""
-    routes = pulls.routes()
+    routes = pulls.routes() | transactions.routes(keeper)
     for family in _FAMILIES:
         routes |= family.routes(state)
     return routes

@@ -60,11 +60,12 @@ class SendHandler:
     def _send(self, command: Command, request: SendMessageRequest, connection: Connection) -> bytes | None:
         topic = self._topic(request)
         is_batch = bool(request.is_batch)
+        queue_id = self._queue_id(request, topic)
         message, unique_key = self._intake.accept(
             request,
             command.body,
             topic=topic,
-            queue_id=self._queue_id(request, topic),
+            queue_id=queue_id,
             born_host=connection.peer_host,
             make_id=None if is_batch else self._make_id,
         )
@@ -84,7 +85,8 @@ class SendHandler:
             # What waits for the disk must not keep the bytes that it came in.
             command.without_content() if is_waiting else command,
             msg_id=",".join(encode_offset_id(self._state.store_host, one.log_offset) for one in appended),
-            queue_id=message.queue_id,
+            # Where it is to go, also if it waits elsewhere first.
+            queue_id=queue_id,
             queue_offset=appended[0].queue_offset,
             unique_key=unique_key,
         )

@@ -192,7 +192,7 @@ def test_a_topic_that_may_not_be_created_does_not_exist(tmp_path: Path) -> None:
         ({"topic": ""}, C.INVALID_PARAMETER),
         ({"queue_id": 4}, C.INVALID_PARAMETER),
         ({"topic": SCHEDULE_TOPIC}, C.NO_PERMISSION),
-        ({"sys_flag": 4}, C.NO_PERMISSION),
+        ({"sys_flag": 4}, C.MESSAGE_ILLEGAL),
         ({"properties": "DELAY\x013"}, C.MESSAGE_ILLEGAL),
         ({"properties": "K\x01" + "v" * 32_767}, C.MESSAGE_ILLEGAL),
         ({"body": b"." * 4000}, C.MESSAGE_ILLEGAL),

@@ -1,0 +1,332 @@
+"""Carries transactions out: takes halves in, ends them, asks producers, and notes what is done with.
+
+All state lies in the half topic and the op topic, and in one group's offsets in both, as RocketMQ keeps
+it; here it is only read back and carried on. What a crash can take is a note that a half is done with,
+because notes are gathered for seconds. A commit whose note was lost is found again by the message's
+unique id and the place of its half, which the committed message carries: it is not delivered twice.
+"""
+
+import asyncio
+import itertools
+import logging
+
+from tanist.broker.half_queue import HalfQueue
+from tanist.broker.open_transactions import DueHalf, OpenTransactions
+from tanist.broker.state import BrokerState
+from tanist.broker.transaction_ops import OpNotes, named_offsets
+from tanist.broker.transactions import HALF_QUEUE_ID, Half, Rules
+from tanist.errors import DiskFull, MQError, NotWritable, ProtocolError, ResponseError
+from tanist.model.groups import TRANSACTION_GROUP
+from tanist.model.message import Appended, Message, SysFlag
+from tanist.model.topics import HALF_OP_TOPIC, HALF_TOPIC
+from tanist.protocol.codes import RequestCode, ResponseCode
+from tanist.protocol.command import Command
+from tanist.protocol.frame import encode_command
+from tanist.protocol.headers.transaction import CheckTransactionStateRequest, EndTransactionRequest
+from tanist.protocol.message_id import encode_offset_id
+from tanist.protocol.record import encode_record
+
+_log = logging.getLogger(__name__)
+
+_TAKEN_A_TURN = 512
+_CHECKS_A_TURN = 64
+_CHECKED_BYTES_A_TURN = 1 << 20
+"""Others are served between two turns: asking about many large messages must not hold them up."""
+_RETRY_MS = 1_000
+_LONGEST_SLEEP_MS = 60_000
+"""Times are the wall clock's, which may be set while we sleep."""
+_NEVER_MS = 1 << 62
+
+
+class TransactionKeeper:
+    """The transactions of one broker, from ``open`` to ``close``."""
+
+    def __init__(self, state: BrokerState) -> None:
+        settings = state.settings
+        self._state = state
+        self._halves = HalfQueue(state.store)
+        self._rules = Rules(
+            timeout_ms=settings.transaction_time_out,
+            interval_ms=settings.transaction_check_interval,
+            max_checks=settings.transaction_check_max,
+            reserved_hours=state.store.settings.file_reserved_time,
+        )
+        self._notes = OpNotes(
+            max_bytes=settings.transaction_op_msg_max_size,
+            interval_ms=settings.transaction_op_batch_interval,
+        )
+        self._open = OpenTransactions()
+        self._inherited_to = 0
+        """A former process may have committed halves before this without noting it."""
+        self._first_check_ms = 0
+        self._progress = (0, 0)
+        """Up to where halves are done with, and notes not needed any more."""
+        self._durable_at: int | None = None
+        """The log's end when that was so, while it is still to be written down."""
+        self._numbers = itertools.count()
+        self._woken = asyncio.Event()
+        self._asleep_to_ms = 0
+
+    # From the outside
+
+    def open(self) -> None:
+        """Read back where a former process left off. Halves are then taken in turn by turn."""
+        self._progress = self._offset(HALF_TOPIC), self._offset(HALF_OP_TOPIC)
+        low, high = self._halves.bounds
+        note_low, note_high = self._halves.note_bounds
+        ended: set[int] = set()
+        self._notes.start_at(note_high)
+        for note in self._halves.notes(max(self._progress[1], note_low)):
+            named = set(named_offsets(note))
+            ended |= named
+            self._notes.on_found(note.queue_offset, max(named, default=-1))
+        self._open = OpenTransactions(taken_to=min(max(self._progress[0], low), high), ended=ended)
+        self._inherited_to = high
+        # Producers need a while to come back after a restart: who is not there can not be asked.
+        self._first_check_ms = self._state.clock.now_ms() + self._rules.interval_ms
+
+    async def run(self) -> None:
+        """Do what is due, until cancelled."""
+        while True:
+            delay_ms = self.turn()
+            self._asleep_to_ms = _NEVER_MS if delay_ms is None else self._state.clock.now_ms() + delay_ms
+            try:
+                async with asyncio.timeout(None if delay_ms is None else delay_ms / 1000):
+                    await self._woken.wait()
+            except TimeoutError:
+                pass
+            finally:
+                self._asleep_to_ms = 0
+            self._woken.clear()
+
+    def close(self) -> None:
+        """Note all that is done with, while the log still takes it. What fails is found again later."""
+        try:
+            while self._notes.due_ms is not None:
+                self._write_note(self._state.clock.now_ms())
+            self._state.store.flush()
+        except (MQError, OSError) as error:
+            _log.warning("transactions are not all noted reason=%s", error)
+            return
+        self._progress = self._find_progress()
+        self._keep_progress()
+
+    def on_indexed(self, topic: str, queue_id: int, _next_offset: int) -> None:
+        """A queue has grown."""
+        if topic == HALF_TOPIC and queue_id == HALF_QUEUE_ID:
+            self._woken.set()
+
+    def end(self, request: EndTransactionRequest, outcome: SysFlag) -> None:
+        """Commit or roll back. Raises ResponseError if the transaction is not there to be ended."""
+        half = self._halves.at(request.half_log_offset)
+        if half is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR, f"no half of a transaction lies at {request.half_log_offset}"
+            )
+        now_ms = self._state.clock.now_ms()
+        if not request.is_from_check and half.is_too_late(self._rules, now_ms=now_ms):
+            raise ResponseError(
+                ResponseCode.ILLEGAL_OPERATION,
+                "the time that the message sets for its transaction is over; wait to be asked",
+            )
+        _check_request(half, request)
+        current = self._open.find(self._halves.place(half))
+        if current is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR, "the transaction is not open: it was ended, asked for, or given up"
+            )
+        if self._notes.is_overfull:
+            raise ResponseError(ResponseCode.SYSTEM_BUSY, "too many ended transactions wait for the disk")
+        if outcome is SysFlag.COMMIT:
+            self._commit(half, current, now_ms)
+        self._close(current, now_ms)
+
+    def turn(self) -> int | None:
+        """Do what is due now; in how many milliseconds to come again, None if only when woken."""
+        is_behind = self._take_in()
+        now_ms = self._state.clock.now_ms()
+        is_behind |= self._check_due(now_ms)
+        if (due_ms := self._notes.due_ms) is not None and due_ms <= now_ms:
+            self._write_note(now_ms)
+        self._advance()
+        times_ms = [self._open.next_due_ms, self._notes.due_ms]
+        if self._durable_at is not None:
+            times_ms.append(now_ms + _RETRY_MS)
+        next_ms = min((time_ms for time_ms in times_ms if time_ms is not None), default=None)
+        if is_behind:
+            return 0
+        return None if next_ms is None else min(max(next_ms - now_ms, 0), _LONGEST_SLEEP_MS)
+
+    # Taking in
+
+    def _take_in(self) -> bool:
+        """Take in the halves that the queue has more; whether some are left for the next turn."""
+        low, high = self._halves.bounds
+        self._open.taken_to = max(self._open.taken_to, low)
+        end = min(self._open.taken_to + _TAKEN_A_TURN, high)
+        while self._open.taken_to < end and not self._open.is_full:
+            halves = self._halves.read(self._open.taken_to)
+            for half in halves:
+                self._take(half)
+            if not halves:
+                end = self._open.taken_to = high
+        if self._open.taken_to < high:
+            return not self._open.is_full
+        self._open.on_all_taken()
+        return False
+
+    def _take(self, half: Half) -> None:
+        due_ms = half.due_ms(self._rules)
+        if half.record.queue_offset < self._inherited_to:
+            due_ms = max(due_ms, self._first_check_ms)
+        place = self._halves.place(half)
+        former = self._open.on_half(place, due_ms, first_queue_offset=half.first_queue_offset)
+        if former is not None:
+            self._notes.gather(former, now_ms=self._state.clock.now_ms())
+
+    # Asking
+
+    def _check_due(self, now_ms: int) -> bool:
+        """Ask about the halves that are due; whether some may be left for the next turn."""
+        size_bytes = 0
+        for _ in range(_CHECKS_A_TURN):
+            due = self._open.on_tick(now_ms)
+            if due is None:
+                return False
+            try:
+                size_bytes += self._check(due, now_ms)
+            except (MQError, OSError):
+                # A disk that refuses now may take it later.
+                self._open.postpone(due, now_ms + _RETRY_MS)
+                raise
+            if size_bytes >= _CHECKED_BYTES_A_TURN:
+                break
+        return True
+
+    def _check(self, due: DueHalf, now_ms: int) -> int:
+        """Ask about one half, or give it up; how many bytes that wrote."""
+        half = self._halves.find(due.queue_offset)
+        if half is None:
+            _log.info("transaction given up queue_offset=%d reason=its file is deleted", due.queue_offset)
+            self._open.on_closed(due)
+            return 0
+        if half.target is None or half.is_hopeless(self._rules, now_ms=now_ms):
+            return self._give_up(half, due, now_ms)
+        if self._is_committed(half, due):
+            self._close(due, now_ms)
+            return 0
+        try:
+            copy = half.copied(due.origin)
+            appended = self._state.writer.append(copy)
+        except ProtocolError:
+            # RocketMQ leaves no room for what a copy says more.
+            return self._give_up(half, due, now_ms)
+        self._close(due, now_ms)
+        self._ask(half, half.shown(copy), appended)
+        return appended.size_bytes
+
+    def _give_up(self, half: Half, due: DueHalf, now_ms: int) -> int:
+        self._state.topics.ensure_given_up_topic()
+        appended = self._state.writer.append(half.given_up())
+        self._close(due, now_ms)
+        topic, _ = half.target or ("?", 0)
+        _log.info(
+            "transaction given up topic=%s group=%s id=%s checks=%d kept_at=%d",
+            *(topic, half.producer_group, half.unique_id, half.check_count, appended.queue_offset),
+        )
+        return appended.size_bytes
+
+    def _ask(self, half: Half, message: Message, appended: Appended) -> None:
+        producer = self._state.clients.pick_producer(half.producer_group, next(self._numbers))
+        if producer is None:
+            _log.debug("nobody to ask about a transaction group=%s", half.producer_group)
+            return
+        body = encode_record(
+            message,
+            queue_offset=appended.queue_offset,
+            log_offset=appended.log_offset,
+            store_timestamp_ms=appended.store_timestamp_ms,
+            store_host=self._state.store_host,
+        )
+        header = CheckTransactionStateRequest(
+            half_queue_offset=appended.queue_offset,
+            half_log_offset=appended.log_offset,
+            msg_id=half.unique_id or None,
+            transaction_id=half.unique_id or None,
+            offset_msg_id=encode_offset_id(self._state.store_host, appended.log_offset),
+            topic=HALF_TOPIC,
+            broker_name=self._state.settings.broker_name,
+        )
+        request = Command.request(RequestCode.CHECK_TRANSACTION_STATE, header, body=body, is_one_way=True)
+        producer.connection.send(encode_command(request))
+
+    # Ending
+
+    def _commit(self, half: Half, current: DueHalf, now_ms: int) -> None:
+        if self._is_committed(half, current):
+            return
+        try:
+            self._state.writer.append(self._state.placing.place(half.committed(), now_ms))
+        except (NotWritable, DiskFull, OSError) as error:
+            raise ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from error
+
+    def _is_committed(self, half: Half, current: DueHalf) -> bool:
+        """Whether a former process committed the transaction, and was killed before it noted that."""
+        if current.queue_offset >= self._inherited_to or not half.unique_id:
+            return False
+        try:
+            topic = self._state.placing.place(half.committed(), self._state.clock.now_ms()).topic
+        except ResponseError:
+            return False
+        return self._halves.is_committed(current.origin, topic=topic, unique_id=half.unique_id)
+
+    def _close(self, half: DueHalf, now_ms: int) -> None:
+        self._open.on_closed(half)
+        self._notes.gather(half.queue_offset, now_ms=now_ms)
+        if (due_ms := self._notes.due_ms) is not None and due_ms < self._asleep_to_ms:
+            self._woken.set()
+
+    def _write_note(self, now_ms: int) -> None:
+        note, count = self._notes.next_note(born_host=self._state.store_host, now_ms=now_ms)
+        appended = self._state.writer.append(note)
+        self._notes.on_written(appended.queue_offset, count)
+
+    # How far all is done with
+
+    def _advance(self) -> None:
+        """Write down how far all is done with, once the log is durable up to there.
+
+        An offset that is ahead of the log after a crash would pass over halves that nobody ended.
+        """
+        log = self._state.store.log
+        if self._durable_at is not None and log.flushed_to >= self._durable_at:
+            self._keep_progress()
+        if self._durable_at is None and (progress := self._find_progress()) != self._progress:
+            self._progress = progress
+            self._durable_at = log.log_end
+
+    def _find_progress(self) -> tuple[int, int]:
+        lowest_open = self._open.lowest_open
+        return lowest_open, self._notes.first_needed(lowest_open)
+
+    def _keep_progress(self) -> None:
+        half_offset, note_offset = self._progress
+        self._state.offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, HALF_QUEUE_ID, half_offset)
+        self._state.offsets.commit(TRANSACTION_GROUP, HALF_OP_TOPIC, HALF_QUEUE_ID, note_offset)
+        self._durable_at = None
+
+    def _offset(self, topic: str) -> int:
+        return self._state.offsets.find(TRANSACTION_GROUP, topic, HALF_QUEUE_ID) or 0
+
+
+def _check_request(half: Half, request: EndTransactionRequest) -> None:
+    """Refuse whoever does not know the transaction that it wants to end."""
+    if half.producer_group != request.producer_group:
+        problem = f"the transaction is not of producer group {request.producer_group}"
+    elif half.record.queue_offset != request.half_queue_offset:
+        problem = f"the half lies at queue offset {half.record.queue_offset}, not {request.half_queue_offset}"
+    elif half.target is None:
+        problem = "the half names no topic and queue"
+    else:
+        return
+    raise ResponseError(ResponseCode.SYSTEM_ERROR, problem)
