@@ -7,7 +7,8 @@
 
 A half that is asked for is appended again, as RocketMQ does, so that it says how often that happened.
 A transaction is known by its *origin*, where its first half lies in the log. Our copies carry it in the
-field that a committed message has for the same purpose; RocketMQ leaves it 0 there and never looks.
+field in which a committed message tells where its half lies. RocketMQ leaves that 0 in its copies, and
+never looks; ours have ``-1 - origin`` there, because 0 is where the first half of a new log lies.
 """
 
 import msgspec
@@ -94,7 +95,8 @@ class Half:
     @property
     def origin(self) -> int:
         """Where the first half of this transaction lies, as far as the record itself says."""
-        return self.record.prepared_transaction_offset or self.record.log_offset
+        link = self.record.prepared_transaction_offset
+        return -1 - link if link < 0 else self.record.log_offset
 
     @property
     def first_queue_offset(self) -> int | None:
@@ -154,7 +156,7 @@ class Half:
         """The half that takes this one's place when its producer is asked once more."""
         properties = replace_properties(self.properties, {TRANSACTION_CHECK_TIMES: str(self.check_count + 1)})
         message = self._message(HALF_TOPIC, HALF_QUEUE_ID, properties)
-        return msgspec.structs.replace(message, prepared_transaction_offset=origin)
+        return msgspec.structs.replace(message, prepared_transaction_offset=-1 - origin)
 
     def shown(self, message: Message) -> Message:
         """The half, or a copy of it, as its producer knows it: with the topic and the queue it is for."""

@@ -109,6 +109,15 @@ def test_a_copy_counts_the_question_and_names_the_first_half() -> None:
     assert third.target == ("Orders", 3)
 
 
+def test_a_copy_names_the_first_half_also_where_the_log_begins() -> None:
+    first = Half(recorded(prepare(message()), log_offset=0))
+    assert Half(recorded(first.copied(first.origin))).origin == 0
+
+
+def test_a_copy_that_rocketmq_made_names_no_other_half() -> None:
+    assert half_of(said={TRANSACTION_CHECK_TIMES: "1"}).origin == 700
+
+
 def test_the_largest_half_leaves_room_for_its_copies() -> None:
     spare = MAX_PROPERTIES_BYTES - len(prepare(message(K="v")).properties)
     with pytest.raises(ResponseError):
