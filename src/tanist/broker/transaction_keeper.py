@@ -210,11 +210,11 @@ class TransactionKeeper:
             _log.info("transaction given up queue_offset=%d reason=its file is deleted", due.queue_offset)
             self._open.on_closed(due)
             return 0
-        if half.target is None or half.is_hopeless(self._rules, now_ms=now_ms):
-            return self._give_up(half, due, now_ms)
         if self._is_committed(half, due):
             self._close(due, now_ms)
             return 0
+        if half.target is None or half.is_hopeless(self._rules, now_ms=now_ms):
+            return self._give_up(half, due, now_ms)
         try:
             copy = half.copied(due.origin)
             appended = self._state.writer.append(copy)
@@ -272,7 +272,7 @@ class TransactionKeeper:
 
     def _is_committed(self, half: Half, current: DueHalf) -> bool:
         """Whether a former process committed the transaction, and was killed before it noted that."""
-        if current.queue_offset >= self._inherited_to or not half.unique_id:
+        if current.queue_offset >= self._inherited_to or half.target is None or not half.unique_id:
             return False
         try:
             topic = self._state.placing.place(half.committed(), self._state.clock.now_ms()).topic

@@ -179,6 +179,7 @@ def test_producers_of_a_group_are_asked_in_turn(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
+@pytest.mark.behaviour("S1-3")
 def test_after_the_last_question_a_half_is_given_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(transactions: Transacting) -> None:
         producer = transactions.connect()
@@ -247,6 +248,7 @@ def test_ends_are_noted_together_and_in_time(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
+@pytest.mark.behaviour("S1-3")
 def test_how_far_all_is_done_with_is_kept_once_the_log_is_durable(tmp_path: Path) -> None:
     async def scenario(transactions: Transacting) -> None:
         halves = [transactions.prepare() for _ in range(3)]
@@ -322,6 +324,22 @@ def test_a_commit_whose_note_was_lost_is_not_delivered_again(tmp_path: Path) -> 
         assert transactions.noted() == [b"0,1,"]
 
     run(tmp_path, scenario)
+
+
+def test_a_commit_whose_note_was_lost_is_not_given_up_either(tmp_path: Path) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        producer = transactions.connect()
+        transactions.prepare(b"order")
+        transactions.turn()
+        transactions.pass_ms(TIMEOUT_MS)
+        (question,) = asked(producer)
+        transactions.end(question)
+        transactions.restart_after_kill()
+        transactions.pass_ms(INTERVAL_MS)
+        assert transactions.visible() == [b"order"]
+        assert transactions.visible(CHECK_MAX_TIME_TOPIC, 0) == []
+
+    run(tmp_path, scenario, settings=msgspec.structs.replace(SETTINGS, transaction_check_max=1))
 
 
 def test_a_commit_of_a_copy_whose_note_was_lost_is_not_delivered_again(tmp_path: Path) -> None:
