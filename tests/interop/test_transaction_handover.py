@@ -6,6 +6,11 @@ from typing import Any
 
 import pytest
 
+from tanist.model.offsets import LogOffset
+from tanist.model.topics import HALF_OP_TOPIC, HALF_TOPIC
+from tanist.protocol.properties import decode_properties
+from tanist.protocol.record import Record
+from tanist.store.reader import StoreReader
 from tests.support import partners
 from tests.support.kept import BROKER_SIZES
 from tests.support.rocketmq import RocketMQ
@@ -74,3 +79,32 @@ def test_open_transactions_go_from_rocketmq_to_tanist_and_back(
             assert bodies(producer.questions(1)) == {b"open in Tanist"}
         received = Counter(message.body for message in rocketmq.consume_all(TOPIC))
     assert received == Counter([*sorted(expected), b"open in Tanist", b"last"])
+    _assert_written_alike(root)
+
+
+def _assert_written_alike(root: Path) -> None:
+    """What either broker made of a plain commit differs in nothing that a reader can see."""
+    with StoreReader(root) as reader:
+        records = {record.log_offset: record for record in reader.records()}
+        halves = {offset: record for offset, record in records.items() if record.topic == HALF_TOPIC}
+        committed = [
+            record
+            for record in records.values()
+            if record.topic == TOPIC and bytes(record.body) in bodies(numbered(10))
+        ]
+        assert len(committed) == 10
+        for record in committed:
+            half = halves[LogOffset(record.prepared_transaction_offset)]
+            assert decode_properties(record.properties) == decode_properties(half.properties)
+            assert (record.born_timestamp_ms, record.born_host) == (half.born_timestamp_ms, half.born_host)
+        assert len({_shape(record) for record in committed}) == 1
+        assert (
+            len({_shape(halves[LogOffset(record.prepared_transaction_offset)]) for record in committed}) == 1
+        )
+        noted = [record for record in records.values() if record.topic == HALF_OP_TOPIC]
+        assert len({_shape(record) for record in noted}) == 1
+
+
+def _shape(record: Record) -> tuple[str, int, int, tuple[str, ...]]:
+    names = sorted(decode_properties(record.properties))
+    return record.topic, record.sys_flag, record.flag, tuple(names)

@@ -7,7 +7,6 @@ unique id and the place of its half, which the committed message carries: it is 
 """
 
 import asyncio
-import itertools
 import logging
 
 from tanist.broker.half_queue import HalfQueue
@@ -24,7 +23,7 @@ from tanist.protocol.command import Command
 from tanist.protocol.frame import encode_command
 from tanist.protocol.headers.transaction import CheckTransactionStateRequest, EndTransactionRequest
 from tanist.protocol.message_id import encode_offset_id
-from tanist.protocol.record import encode_record
+from tanist.protocol.record import crc32, encode_record
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +62,6 @@ class TransactionKeeper:
         """Up to where halves are done with, and notes not needed any more."""
         self._durable_at: int | None = None
         """The log's end when that was so, while it is still to be written down."""
-        self._numbers = itertools.count()
         self._woken = asyncio.Event()
         self._asleep_to_ms = 0
 
@@ -237,7 +235,9 @@ class TransactionKeeper:
         return appended.size_bytes
 
     def _ask(self, half: Half, message: Message, appended: Appended) -> None:
-        producer = self._state.clients.pick_producer(half.producer_group, next(self._numbers))
+        # Not the same one each time: it may be one that is as good as gone.
+        number = crc32(half.unique_id.encode()) + half.check_count
+        producer = self._state.clients.pick_producer(half.producer_group, number)
         if producer is None:
             _log.debug("nobody to ask about a transaction group=%s", half.producer_group)
             return

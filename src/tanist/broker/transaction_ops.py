@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tanist.broker.transactions import HALF_QUEUE_ID
 from tanist.model.message import Message
-from tanist.model.property_names import TAGS
+from tanist.model.property_names import TAGS, WAIT
 from tanist.model.topics import HALF_OP_TOPIC
 from tanist.protocol.properties import encode_properties, find_property
 from tanist.protocol.record import Record
@@ -19,7 +19,7 @@ MAX_GATHERED = 100_000
 
 _TAG = "d"
 _SEPARATOR = b","
-_PROPERTIES = encode_properties({TAGS: _TAG})
+_PROPERTIES = encode_properties({WAIT: "true", TAGS: _TAG})
 _MAX_DIGITS = 19
 
 

@@ -170,11 +170,21 @@ def test_a_commit_that_comes_after_the_question_ends_the_transaction_once(tmp_pa
 def test_producers_of_a_group_are_asked_in_turn(tmp_path: Path) -> None:
     async def scenario(transactions: Transacting) -> None:
         producers = [transactions.connect(f"10.0.0.{number}:1") for number in range(3)]
-        for _ in range(9):
+        for _ in range(20):
             transactions.prepare()
         transactions.turn()
         transactions.pass_ms(TIMEOUT_MS)
-        assert [len(asked(producer)) for producer in producers] == [3, 3, 3]
+        rounds: list[dict[str | None, int]] = []
+        for _ in range(3):
+            rounds.append(
+                {asked_for.msg_id: number for number in range(3) for asked_for in asked(producers[number])}
+            )
+            transactions.turn()
+            transactions.pass_ms(INTERVAL_MS)
+        assert set(rounds[0].values()) == {0, 1, 2}
+        assert len(rounds[0]) == 20
+        for unique_id in rounds[0]:
+            assert {asked_in[unique_id] for asked_in in rounds} == {0, 1, 2}
 
     run(tmp_path, scenario)
 

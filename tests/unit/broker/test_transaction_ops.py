@@ -28,7 +28,7 @@ def recorded(message: Message) -> Record:
 def test_a_note_names_offsets_as_rocketmq_writes_them() -> None:
     note, count = note_of(gathered(7, 12, 9))
     assert (note.topic, note.queue_id, note.body, count) == (HALF_OP_TOPIC, 0, b"7,12,9,", 3)
-    assert note.properties == b"TAGS\x01d\x02"
+    assert note.properties == b"WAIT\x01true\x02TAGS\x01d\x02"
     assert list(named_offsets(recorded(note))) == [7, 12, 9]
 
 
