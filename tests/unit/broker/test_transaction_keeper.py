@@ -10,11 +10,16 @@ from tanist.broker import transaction_keeper
 from tanist.broker.open_transactions import OpenTransactions
 from tanist.broker.transactions import Half
 from tanist.errors import StoreError
+from tanist.model.groups import TRANSACTION_GROUP
 from tanist.model.message import Message, SysFlag
-from tanist.model.property_names import CHECK_IMMUNITY_TIME_IN_SECONDS
+from tanist.model.property_names import (
+    CHECK_IMMUNITY_TIME_IN_SECONDS,
+    TRAN_PREPARED_QUEUE_OFFSET,
+    TRANSACTION_CHECK_TIMES,
+)
 from tanist.model.topics import CHECK_MAX_TIME_TOPIC, HALF_OP_TOPIC, HALF_TOPIC
 from tanist.protocol.codes import ResponseCode
-from tanist.protocol.properties import decode_properties
+from tanist.protocol.properties import decode_properties, replace_properties
 from tanist.protocol.record import decode_record, encode_record
 from tests.support.broker_tables import SETTINGS
 from tests.support.conditions import until
@@ -390,6 +395,35 @@ def test_a_kill_between_the_copy_and_the_note_of_the_former_half_asks_once(tmp_p
     run(tmp_path, scenario)
 
 
+@pytest.mark.parametrize("is_noted", [False, True])
+def test_a_half_that_rocketmq_appended_again_before_asking_is_the_same_transaction(
+    tmp_path: Path, is_noted: bool
+) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        store = transactions.state.store
+        transactions.end(transactions.prepare(), ROLLBACK)
+        first = transactions.prepare(b"order", **{CHECK_IMMUNITY_TIME_IN_SECONDS: "60"})
+        again = Half(store.records(HALF_TOPIC, 0, first.queue_offset, 1)[0]).copied(0)
+        properties = {TRANSACTION_CHECK_TIMES: None, TRAN_PREPARED_QUEUE_OFFSET: str(first.queue_offset)}
+        again.properties = replace_properties(again.properties, properties)
+        again.prepared_transaction_offset = 0
+        store.append(again)
+        if is_noted:
+            note = Message(topic=HALF_OP_TOPIC, queue_id=0, body=b"1,", properties=b"TAGS\x01d\x02")
+            store.append(note)
+        store.dispatch()
+        transactions.state.offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, 0, 2)
+        transactions.state.offsets.save()
+        transactions.restart_after_kill()
+        assert transactions.end(first) == (ResponseCode.SYSTEM_ERROR if is_noted else 0)
+        assert transactions.visible() == ([] if is_noted else [b"order"])
+        producer = transactions.connect()
+        transactions.pass_ms(60_000)
+        assert asked(producer) == []
+
+    run(tmp_path, scenario)
+
+
 def test_two_messages_with_one_unique_id_are_two_transactions(tmp_path: Path) -> None:
     async def scenario(transactions: Transacting) -> None:
         halves = [transactions.prepare(b"order", UNIQ_KEY="same") for _ in range(2)]
@@ -404,8 +438,8 @@ def test_two_messages_with_one_unique_id_are_two_transactions(tmp_path: Path) ->
 
 def test_an_offset_ahead_of_the_log_is_taken_back(tmp_path: Path) -> None:
     async def scenario(transactions: Transacting) -> None:
-        transactions.state.offsets.commit("CID_RMQ_SYS_TRANS", HALF_TOPIC, 0, 50)
-        transactions.state.offsets.commit("CID_RMQ_SYS_TRANS", HALF_OP_TOPIC, 0, 9)
+        transactions.state.offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, 0, 50)
+        transactions.state.offsets.commit(TRANSACTION_GROUP, HALF_OP_TOPIC, 0, 9)
         transactions.state.offsets.save()
         transactions.restart_after_kill()
         half = transactions.prepare(b"order")
