@@ -44,7 +44,9 @@ class Transacting:
     def state(self) -> BrokerState:
         return self.broker.state
 
-    def prepare(self, body: bytes = b"body", *, group: str = GROUP, **properties: str) -> Appended:
+    def prepare(
+        self, body: bytes = b"body", *, group: str = GROUP, is_indexed: bool = True, **properties: str
+    ) -> Appended:
         """Store a half as a send does."""
         self._count += 1
         named = {TRAN_MSG: "true", PGROUP: group, UNIQ_KEY: f"id-{self._count}", **properties}
@@ -56,7 +58,8 @@ class Transacting:
             born_timestamp_ms=self.clock.now_ms(),
         )
         appended = self.state.writer.append(self.state.placing.place(message, self.clock.now_ms()))
-        self.state.store.dispatch()
+        if is_indexed:
+            self.state.store.dispatch()
         return appended
 
     def end(

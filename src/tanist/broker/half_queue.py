@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tanist.broker.open_transactions import DueHalf
+from tanist.broker.open_transactions import HalfPlace
 from tanist.broker.queue_look import queue_bounds
 from tanist.broker.transactions import HALF_QUEUE_ID, Half
 from tanist.model.message import TRANSACTION_MASK, SysFlag
@@ -53,14 +53,14 @@ class HalfQueue:
             return None
         return Half(record) if self._log_offset(record.queue_offset) == log_offset else None
 
-    def place(self, half: Half) -> DueHalf:
+    def place(self, half: Half) -> HalfPlace:
         """Which transaction a half is of, and where it stands in the queue."""
         origin = half.origin
         first = half.first_queue_offset
         if first is not None and origin == half.record.log_offset:
             # RocketMQ names the first half by its place in the queue.
             origin = self._log_offset(first) or origin
-        return DueHalf(origin, half.record.queue_offset)
+        return HalfPlace(origin, half.record.queue_offset)
 
     def notes(self, queue_offset: int) -> Iterator[Record]:
         """All notes from an offset of the op topic on."""

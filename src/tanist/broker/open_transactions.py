@@ -20,7 +20,7 @@ _OFFSET_MASK = (1 << _OFFSET_BITS) - 1
 _SLACK = 1024
 
 
-class DueHalf(NamedTuple):
+class HalfPlace(NamedTuple):
     """The half that stands for a transaction: where its first half lies, and its place in the half queue."""
 
     origin: int
@@ -59,7 +59,7 @@ class OpenTransactions:
             heapq.heappop(self._due)
         return _unpack(self._due[0])[0] if self._due else None
 
-    def on_half(self, half: DueHalf, due_ms: int, *, first_queue_offset: int | None = None) -> int | None:
+    def on_half(self, half: HalfPlace, due_ms: int, *, first_queue_offset: int | None = None) -> int | None:
         """Take in the next half of the queue; the queue offset of the one whose place it takes, if any.
 
         RocketMQ says of some halves where the first one of their transaction lies, and notes only that.
@@ -74,32 +74,36 @@ class OpenTransactions:
             self.postpone(half, due_ms)
         return former
 
+    def skip_to(self, queue_offset: int) -> None:
+        """The queue has nothing (any more) to take in before this offset."""
+        self.taken_to = max(self.taken_to, queue_offset)
+
     def on_all_taken(self) -> None:
         """The queue has no half more. What notes said of those that were done with before goes too."""
         self._ended_ahead = {offset for offset in self._ended_ahead if offset >= self.taken_to}
 
-    def find(self, half: DueHalf) -> DueHalf | None:
+    def find(self, half: HalfPlace) -> HalfPlace | None:
         """The half that stands now for the transaction of this one; None if that is not open."""
         if (current := self._open.get(half.origin)) is not None:
-            return DueHalf(half.origin, current)
+            return HalfPlace(half.origin, current)
         is_ahead = half.queue_offset >= self.taken_to and half.queue_offset not in self._ended_ahead
         return half if is_ahead and len(self._ended_ahead) < self._max_open else None
 
-    def on_closed(self, half: DueHalf) -> None:
+    def on_closed(self, half: HalfPlace) -> None:
         """A half that ``find`` or ``on_tick`` returned is done with."""
         if self._is_current(half):
             del self._open[half.origin]
         else:
             self._ended_ahead.add(half.queue_offset)
 
-    def on_tick(self, now_ms: int) -> DueHalf | None:
+    def on_tick(self, now_ms: int) -> HalfPlace | None:
         """Take out the next half that is due. It stays open until it is closed or postponed."""
         due_ms = self.next_due_ms
         if due_ms is None or due_ms > now_ms:
             return None
         return _unpack(heapq.heappop(self._due))[1]
 
-    def postpone(self, half: DueHalf, due_ms: int) -> None:
+    def postpone(self, half: HalfPlace, due_ms: int) -> None:
         """Let a half be due at a time."""
         assert self._is_current(half)
         heapq.heappush(self._due, _pack(max(due_ms, 0), half))
@@ -108,14 +112,14 @@ class OpenTransactions:
             self._due = [packed for packed in self._due if self._is_current(_unpack(packed)[1])]
             heapq.heapify(self._due)
 
-    def _is_current(self, half: DueHalf) -> bool:
+    def _is_current(self, half: HalfPlace) -> bool:
         return self._open.get(half.origin) == half.queue_offset
 
 
-def _pack(due_ms: int, half: DueHalf) -> int:
+def _pack(due_ms: int, half: HalfPlace) -> int:
     return (due_ms << _OFFSET_BITS | half.queue_offset) << _OFFSET_BITS | half.origin
 
 
-def _unpack(packed: int) -> tuple[int, DueHalf]:
+def _unpack(packed: int) -> tuple[int, HalfPlace]:
     place = packed >> _OFFSET_BITS
-    return place >> _OFFSET_BITS, DueHalf(packed & _OFFSET_MASK, place & _OFFSET_MASK)
+    return place >> _OFFSET_BITS, HalfPlace(packed & _OFFSET_MASK, place & _OFFSET_MASK)

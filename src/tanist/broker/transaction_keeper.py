@@ -8,22 +8,23 @@ unique id and the place of its half, which the committed message carries: it is 
 
 import asyncio
 import logging
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from tanist.broker.half_queue import HalfQueue
-from tanist.broker.open_transactions import DueHalf, OpenTransactions
+from tanist.broker.open_transactions import HalfPlace, OpenTransactions
 from tanist.broker.state import BrokerState
 from tanist.broker.transaction_ops import OpNotes, named_offsets
+from tanist.broker.transaction_progress import TransactionProgress
+from tanist.broker.transaction_question import make_question
 from tanist.broker.transactions import HALF_QUEUE_ID, Half, Rules
 from tanist.errors import DiskFull, MQError, NotWritable, ProtocolError, ResponseError
-from tanist.model.groups import TRANSACTION_GROUP
 from tanist.model.message import Appended, Message, SysFlag
-from tanist.model.topics import HALF_OP_TOPIC, HALF_TOPIC
-from tanist.protocol.codes import RequestCode, ResponseCode
-from tanist.protocol.command import Command
+from tanist.model.topics import HALF_TOPIC
+from tanist.protocol.codes import ResponseCode
 from tanist.protocol.frame import encode_command
-from tanist.protocol.headers.transaction import CheckTransactionStateRequest, EndTransactionRequest
-from tanist.protocol.message_id import encode_offset_id
-from tanist.protocol.record import crc32, encode_record
+from tanist.protocol.headers.transaction import EndTransactionRequest
+from tanist.protocol.record import crc32
 
 _log = logging.getLogger(__name__)
 
@@ -58,10 +59,7 @@ class TransactionKeeper:
         self._inherited_to = 0
         """A former process may have committed halves before this without noting it."""
         self._first_check_ms = 0
-        self._progress = (0, 0)
-        """Up to where halves are done with, and notes not needed any more."""
-        self._durable_at: int | None = None
-        """The log's end when that was so, while it is still to be written down."""
+        self._progress = TransactionProgress(state.offsets)
         self._woken = asyncio.Event()
         self._asleep_to_ms = 0
 
@@ -69,16 +67,15 @@ class TransactionKeeper:
 
     def open(self) -> None:
         """Read back where a former process left off. Halves are then taken in turn by turn."""
-        self._progress = self._offset(HALF_TOPIC), self._offset(HALF_OP_TOPIC)
         low, high = self._halves.bounds
         note_low, note_high = self._halves.note_bounds
         ended: set[int] = set()
         self._notes.start_at(note_high)
-        for note in self._halves.notes(max(self._progress[1], note_low)):
+        for note in self._halves.notes(max(self._progress.note_offset, note_low)):
             named = set(named_offsets(note))
             ended |= named
             self._notes.on_found(note.queue_offset, max(named, default=-1))
-        self._open = OpenTransactions(taken_to=min(max(self._progress[0], low), high), ended=ended)
+        self._open = OpenTransactions(taken_to=min(max(self._progress.half_offset, low), high), ended=ended)
         self._inherited_to = high
         # Producers need a while to come back after a restart: who is not there can not be asked.
         self._first_check_ms = self._state.clock.now_ms() + self._rules.interval_ms
@@ -106,8 +103,7 @@ class TransactionKeeper:
         except (MQError, OSError) as error:
             _log.warning("transactions are not all noted reason=%s", error)
             return
-        self._progress = self._find_progress()
-        self._keep_progress()
+        self._progress.finish(*self._done_with())
 
     def on_indexed(self, topic: str, queue_id: int, _next_offset: int) -> None:
         """A queue has grown."""
@@ -116,18 +112,14 @@ class TransactionKeeper:
 
     def end(self, request: EndTransactionRequest, outcome: SysFlag) -> None:
         """Commit or roll back. Raises ResponseError if the transaction is not there to be ended."""
-        half = self._halves.at(request.half_log_offset)
-        if half is None:
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR, f"no half of a transaction lies at {request.half_log_offset}"
-            )
+        half = self._find_half(request)
         now_ms = self._state.clock.now_ms()
         if not request.is_from_check and half.is_too_late(self._rules, now_ms=now_ms):
             raise ResponseError(
                 ResponseCode.ILLEGAL_OPERATION,
                 "the time that the message sets for its transaction is over; wait to be asked",
             )
-        _check_request(half, request)
+        half.check_claim(group=request.producer_group, queue_offset=request.half_queue_offset)
         current = self._open.find(self._halves.place(half))
         if current is None:
             raise ResponseError(
@@ -143,12 +135,17 @@ class TransactionKeeper:
         """Do what is due now; in how many milliseconds to come again, None if only when woken."""
         is_behind = self._take_in()
         now_ms = self._state.clock.now_ms()
-        is_behind |= self._check_due(now_ms)
+        if (due_ms := self._open.next_due_ms) is not None and due_ms <= now_ms:
+            is_behind |= self._check_due(now_ms)
+            # The copies are open before anybody can answer.
+            self._state.store.dispatch()
+            is_behind |= self._take_in()
         if (due_ms := self._notes.due_ms) is not None and due_ms <= now_ms:
             self._write_note(now_ms)
-        self._advance()
+        log = self._state.store.log
+        self._progress.advance(*self._done_with(), log_end=log.log_end, flushed_to=log.flushed_to)
         times_ms = [self._open.next_due_ms, self._notes.due_ms]
-        if self._durable_at is not None:
+        if not self._progress.is_kept:
             times_ms.append(now_ms + _RETRY_MS)
         next_ms = min((time_ms for time_ms in times_ms if time_ms is not None), default=None)
         if is_behind:
@@ -160,14 +157,14 @@ class TransactionKeeper:
     def _take_in(self) -> bool:
         """Take in the halves that the queue has more; whether some are left for the next turn."""
         low, high = self._halves.bounds
-        self._open.taken_to = max(self._open.taken_to, low)
+        self._open.skip_to(low)
         end = min(self._open.taken_to + _TAKEN_A_TURN, high)
         while self._open.taken_to < end and not self._open.is_full:
             halves = self._halves.read(self._open.taken_to)
             for half in halves:
                 self._take(half)
             if not halves:
-                end = self._open.taken_to = high
+                self._open.skip_to(high)
         if self._open.taken_to < high:
             return not self._open.is_full
         self._open.on_all_taken()
@@ -195,13 +192,14 @@ class TransactionKeeper:
                 size_bytes += self._check(due, now_ms)
             except (MQError, OSError):
                 # A disk that refuses now may take it later.
-                self._open.postpone(due, now_ms + _RETRY_MS)
+                if self._open.find(due) == due:
+                    self._open.postpone(due, now_ms + _RETRY_MS)
                 raise
             if size_bytes >= _CHECKED_BYTES_A_TURN:
                 break
         return True
 
-    def _check(self, due: DueHalf, now_ms: int) -> int:
+    def _check(self, due: HalfPlace, now_ms: int) -> int:
         """Ask about one half, or give it up; how many bytes that wrote."""
         half = self._halves.find(due.queue_offset)
         if half is None:
@@ -223,7 +221,7 @@ class TransactionKeeper:
         self._ask(half, half.shown(copy), appended)
         return appended.size_bytes
 
-    def _give_up(self, half: Half, due: DueHalf, now_ms: int) -> int:
+    def _give_up(self, half: Half, due: HalfPlace, now_ms: int) -> int:
         self._state.topics.ensure_given_up_topic()
         appended = self._state.writer.append(half.given_up())
         self._close(due, now_ms)
@@ -241,36 +239,38 @@ class TransactionKeeper:
         if producer is None:
             _log.debug("nobody to ask about a transaction group=%s", half.producer_group)
             return
-        body = encode_record(
+        question = make_question(
+            half,
             message,
-            queue_offset=appended.queue_offset,
-            log_offset=appended.log_offset,
-            store_timestamp_ms=appended.store_timestamp_ms,
+            appended,
             store_host=self._state.store_host,
-        )
-        header = CheckTransactionStateRequest(
-            half_queue_offset=appended.queue_offset,
-            half_log_offset=appended.log_offset,
-            msg_id=half.unique_id or None,
-            transaction_id=half.unique_id or None,
-            offset_msg_id=encode_offset_id(self._state.store_host, appended.log_offset),
-            topic=HALF_TOPIC,
             broker_name=self._state.settings.broker_name,
         )
-        request = Command.request(RequestCode.CHECK_TRANSACTION_STATE, header, body=body, is_one_way=True)
-        producer.connection.send(encode_command(request))
+        producer.connection.send(encode_command(question))
 
     # Ending
 
-    def _commit(self, half: Half, current: DueHalf, now_ms: int) -> None:
+    def _find_half(self, request: EndTransactionRequest) -> Half:
+        store = self._state.store
+        half = self._halves.at(request.half_log_offset)
+        if half is None and store.dispatcher.dispatched_to <= request.half_log_offset < store.log.log_end:
+            # A quick producer ends its transaction before the half is indexed.
+            with _told_to_client():
+                store.dispatch()
+            half = self._halves.at(request.half_log_offset)
+        if half is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR, f"no half of a transaction lies at {request.half_log_offset}"
+            )
+        return half
+
+    def _commit(self, half: Half, current: HalfPlace, now_ms: int) -> None:
         if self._is_committed(half, current):
             return
-        try:
+        with _told_to_client():
             self._state.writer.append(self._state.placing.place(half.committed(), now_ms))
-        except (NotWritable, DiskFull, OSError) as error:
-            raise ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from error
 
-    def _is_committed(self, half: Half, current: DueHalf) -> bool:
+    def _is_committed(self, half: Half, current: HalfPlace) -> bool:
         """Whether a former process committed the transaction, and was killed before it noted that."""
         if current.queue_offset >= self._inherited_to or half.target is None or not half.unique_id:
             return False
@@ -280,7 +280,7 @@ class TransactionKeeper:
             return False
         return self._halves.is_committed(current.origin, topic=topic, unique_id=half.unique_id)
 
-    def _close(self, half: DueHalf, now_ms: int) -> None:
+    def _close(self, half: HalfPlace, now_ms: int) -> None:
         self._open.on_closed(half)
         self._notes.gather(half.queue_offset, now_ms=now_ms)
         if (due_ms := self._notes.due_ms) is not None and due_ms < self._asleep_to_ms:
@@ -291,42 +291,16 @@ class TransactionKeeper:
         appended = self._state.writer.append(note)
         self._notes.on_written(appended.queue_offset, count)
 
-    # How far all is done with
-
-    def _advance(self) -> None:
-        """Write down how far all is done with, once the log is durable up to there.
-
-        An offset that is ahead of the log after a crash would pass over halves that nobody ended.
-        """
-        log = self._state.store.log
-        if self._durable_at is not None and log.flushed_to >= self._durable_at:
-            self._keep_progress()
-        if self._durable_at is None and (progress := self._find_progress()) != self._progress:
-            self._progress = progress
-            self._durable_at = log.log_end
-
-    def _find_progress(self) -> tuple[int, int]:
+    def _done_with(self) -> tuple[int, int]:
+        """The first half that is still open, and the first note that is needed with it."""
         lowest_open = self._open.lowest_open
         return lowest_open, self._notes.first_needed(lowest_open)
 
-    def _keep_progress(self) -> None:
-        half_offset, note_offset = self._progress
-        self._state.offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, HALF_QUEUE_ID, half_offset)
-        self._state.offsets.commit(TRANSACTION_GROUP, HALF_OP_TOPIC, HALF_QUEUE_ID, note_offset)
-        self._durable_at = None
 
-    def _offset(self, topic: str) -> int:
-        return self._state.offsets.find(TRANSACTION_GROUP, topic, HALF_QUEUE_ID) or 0
-
-
-def _check_request(half: Half, request: EndTransactionRequest) -> None:
-    """Refuse whoever does not know the transaction that it wants to end."""
-    if half.producer_group != request.producer_group:
-        problem = f"the transaction is not of producer group {request.producer_group}"
-    elif half.record.queue_offset != request.half_queue_offset:
-        problem = f"the half lies at queue offset {half.record.queue_offset}, not {request.half_queue_offset}"
-    elif half.target is None:
-        problem = "the half names no topic and queue"
-    else:
-        return
-    raise ResponseError(ResponseCode.SYSTEM_ERROR, problem)
+@contextmanager
+def _told_to_client() -> Generator[None]:
+    """What the disk refuses, a client is told in the words that it knows."""
+    try:
+        yield
+    except (NotWritable, DiskFull, OSError) as error:
+        raise ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from error

@@ -14,6 +14,7 @@ never looks; ours have ``-1 - origin`` there, because 0 is where the first half 
 import msgspec
 
 from tanist.errors import ResponseError
+from tanist.model.integers import INT32_MAX
 from tanist.model.message import TRANSACTION_MASK, Message, SysFlag
 from tanist.model.property_names import (
     CHECK_IMMUNITY_TIME_IN_SECONDS,
@@ -120,7 +121,19 @@ class Half:
     def target(self) -> tuple[str, int] | None:
         """The topic and the queue that the message is for; None if it does not say, and is no half at all."""
         topic, queue_id = self._text(REAL_TOPIC), _number(find_property(self.properties, REAL_QID))
-        return (topic, queue_id) if topic and queue_id is not None else None
+        return (topic, queue_id) if topic and queue_id is not None and queue_id <= INT32_MAX else None
+
+    def check_claim(self, *, group: str, queue_offset: int) -> None:
+        """Refuse whoever does not know the transaction that it wants to end."""
+        if self.producer_group != group:
+            problem = f"the transaction is not of producer group {group}"
+        elif self.record.queue_offset != queue_offset:
+            problem = f"the half lies at queue offset {self.record.queue_offset}, not {queue_offset}"
+        elif self.target is None:
+            problem = "the half names no topic and queue"
+        else:
+            return
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, problem)
 
     def due_ms(self, rules: Rules) -> int:
         """When a producer is asked, unless the transaction ends before."""

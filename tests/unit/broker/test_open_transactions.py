@@ -2,19 +2,19 @@ import random
 
 import pytest
 
-from tanist.broker.open_transactions import DueHalf, OpenTransactions
+from tanist.broker.open_transactions import HalfPlace, OpenTransactions
 
 
 def opened(*dues_ms: int, **options: int) -> OpenTransactions:
     """One transaction a time, at queue offsets 0, 1, ... and origins 1000, 1001, ..."""
     transactions = OpenTransactions(**options)  # pyright: ignore[reportArgumentType]
     for number, due_ms in enumerate(dues_ms):
-        transactions.on_half(DueHalf(1000 + number, number), due_ms)
+        transactions.on_half(HalfPlace(1000 + number, number), due_ms)
     return transactions
 
 
-def half(number: int) -> DueHalf:
-    return DueHalf(1000 + number, number)
+def half(number: int) -> HalfPlace:
+    return HalfPlace(1000 + number, number)
 
 
 def test_halves_come_due_in_the_order_of_their_times() -> None:
@@ -46,10 +46,10 @@ def test_the_lowest_open_half_is_up_to_where_all_is_done_with() -> None:
 
 def test_a_copy_takes_the_place_of_the_half_that_it_was_made_of() -> None:
     transactions = opened(100)
-    assert transactions.on_half(DueHalf(1000, 1), 500) == 0
-    assert transactions.find(half(0)) == DueHalf(1000, 1)
+    assert transactions.on_half(HalfPlace(1000, 1), 500) == 0
+    assert transactions.find(half(0)) == HalfPlace(1000, 1)
     assert transactions.on_tick(400) is None
-    assert transactions.on_tick(500) == DueHalf(1000, 1)
+    assert transactions.on_tick(500) == HalfPlace(1000, 1)
     assert transactions.lowest_open == 1
 
 
@@ -117,11 +117,11 @@ def test_each_transaction_is_due_or_ended_once_whatever_the_order(seed: int) -> 
     transactions = OpenTransactions()
     settled: list[int] = []
     queue_offset = now_ms = 0
-    pending: set[DueHalf] = set()
+    pending: set[HalfPlace] = set()
     for _ in range(2_000):
         match chance.choice(["half", "end", "tick"]):
             case "half":
-                taken = DueHalf(5_000 + queue_offset, queue_offset)
+                taken = HalfPlace(5_000 + queue_offset, queue_offset)
                 transactions.on_half(taken, now_ms + chance.randrange(100))
                 pending.add(taken)
                 queue_offset += 1

@@ -13,7 +13,6 @@ from tanist.errors import StoreError
 from tanist.model.groups import TRANSACTION_GROUP
 from tanist.model.message import Message, SysFlag
 from tanist.model.property_names import (
-    CHECK_IMMUNITY_TIME_IN_SECONDS,
     TRAN_PREPARED_QUEUE_OFFSET,
     TRANSACTION_CHECK_TIMES,
 )
@@ -138,18 +137,27 @@ def test_a_producer_of_the_group_is_asked_and_its_answer_counts(tmp_path: Path) 
     run(tmp_path, scenario)
 
 
-def test_an_answer_counts_before_the_copy_is_taken_in(tmp_path: Path) -> None:
+def test_a_half_can_be_ended_before_it_is_indexed(tmp_path: Path) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        half = transactions.prepare(b"order", is_indexed=False)
+        assert transactions.end(half) == 0
+        assert transactions.end(half) == ResponseCode.SYSTEM_ERROR
+        transactions.turn()
+        assert transactions.visible() == [b"order"]
+
+    run(tmp_path, scenario)
+
+
+def test_the_former_half_can_be_ended_as_soon_as_its_producer_was_asked(tmp_path: Path) -> None:
     async def scenario(transactions: Transacting) -> None:
         producer = transactions.connect()
-        transactions.prepare(b"order")
-        transactions.turn()
-        transactions.pass_ms(TIMEOUT_MS)
+        half = transactions.prepare(b"order")
+        transactions.clock.advance_ms(TIMEOUT_MS)
+        # Nothing happens between the question and the end, which was on its way before.
+        transactions.keeper.turn()
         (question,) = asked(producer)
-        assert transactions.end(question) == 0
+        assert transactions.end(half) == 0
         assert transactions.end(question) == ResponseCode.SYSTEM_ERROR
-        transactions.turn()
-        transactions.pass_ms(INTERVAL_MS)
-        assert asked(producer) == []
         assert transactions.visible() == [b"order"]
 
     run(tmp_path, scenario)
@@ -232,8 +240,8 @@ def test_questions_count_although_nobody_is_there(tmp_path: Path) -> None:
 def test_a_producer_that_set_a_time_is_asked_after_it_and_can_end_before_it(tmp_path: Path) -> None:
     async def scenario(transactions: Transacting) -> None:
         producer = transactions.connect()
-        first = transactions.prepare(b"first", **{CHECK_IMMUNITY_TIME_IN_SECONDS: "20"})
-        second = transactions.prepare(b"second", **{CHECK_IMMUNITY_TIME_IN_SECONDS: "20"})
+        first = transactions.prepare(b"first", CHECK_IMMUNITY_TIME_IN_SECONDS="20")
+        second = transactions.prepare(b"second", CHECK_IMMUNITY_TIME_IN_SECONDS="20")
         transactions.turn()
         transactions.pass_ms(20_000 - 1)
         assert asked(producer) == []
@@ -402,7 +410,7 @@ def test_a_half_that_rocketmq_appended_again_before_asking_is_the_same_transacti
     async def scenario(transactions: Transacting) -> None:
         store = transactions.state.store
         transactions.end(transactions.prepare(), ROLLBACK)
-        first = transactions.prepare(b"order", **{CHECK_IMMUNITY_TIME_IN_SECONDS: "60"})
+        first = transactions.prepare(b"order", CHECK_IMMUNITY_TIME_IN_SECONDS="60")
         again = Half(store.records(HALF_TOPIC, 0, first.queue_offset, 1)[0]).copied(0)
         properties = {TRANSACTION_CHECK_TIMES: None, TRAN_PREPARED_QUEUE_OFFSET: str(first.queue_offset)}
         again.properties = replace_properties(again.properties, properties)
@@ -448,6 +456,19 @@ def test_an_offset_ahead_of_the_log_is_taken_back(tmp_path: Path) -> None:
         transactions.keeper.close()
         assert transactions.progress() == (1, 1)
         assert transactions.visible() == [b"order"]
+
+    run(tmp_path, scenario)
+
+
+def test_what_is_no_half_is_taken_out_of_the_half_topic(tmp_path: Path) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        store = transactions.state.store
+        store.append(Message(topic=HALF_TOPIC, queue_id=0, body=b"stray"))
+        half = transactions.prepare(b"order")
+        transactions.turn()
+        transactions.pass_ms(TIMEOUT_MS)
+        assert transactions.visible(CHECK_MAX_TIME_TOPIC, 0) == [b"stray"]
+        assert transactions.end(half) == 0
 
     run(tmp_path, scenario)
 
