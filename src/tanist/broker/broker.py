@@ -32,6 +32,7 @@ from tanist.broker.registration import Registration
 from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from tanist.broker.state import BrokerState
 from tanist.broker.topics import TopicTable
+from tanist.broker.transaction_keeper import TransactionKeeper
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock, SystemClock
 from tanist.errors import ConfigError, MQError
@@ -89,9 +90,11 @@ class Broker:
                 async with asyncio.TaskGroup() as tasks:
                     flusher = Flusher(store.log, self._store_settings, self._clock)
                     state = self._make_state(root, store, LogWriter(store, flusher, tasks), host)
+                    keeper = TransactionKeeper(state)
                     async with (
                         self._chores(state, flusher, tasks),
-                        self._listening(state),
+                        self._listening(state, keeper),
+                        self._keeping_transactions(state, keeper, tasks),
                         self._registered(state, tasks),
                     ):
                         yield
@@ -114,7 +117,10 @@ class Broker:
             offsets=OffsetTable.open(ConfigTable(disk, root, ConsumerOffsetTable), self._clock),
             clients=ClientTable(),
             locks=QueueLocks(),
-            placing=Placing(delays=DelayRules.of(self._settings, self._store_settings.delay_levels)),
+            placing=Placing(
+                delays=DelayRules.of(self._settings, self._store_settings.delay_levels),
+                takes_transactions=not self._settings.reject_transaction_message,
+            ),
             delays=DelayTable.open(disk, root, self._settings, store, self._clock),
             writer=writer,
             pull_progress=PullProgress(),
@@ -161,7 +167,23 @@ class Broker:
                 _save_at_end(state)
 
     @asynccontextmanager
-    async def _listening(self, state: BrokerState) -> AsyncGenerator[None]:
+    async def _keeping_transactions(
+        self, state: BrokerState, keeper: TransactionKeeper, tasks: asyncio.TaskGroup
+    ) -> AsyncGenerator[None]:
+        """Ask about transactions; at the end, while the log still takes it, note what is done with."""
+        state.store.dispatcher.listeners.append(keeper.on_indexed)
+        task = tasks.create_task(_lasting("transactions", keeper.run))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            keeper.close()
+
+    @asynccontextmanager
+    async def _listening(self, state: BrokerState, keeper: TransactionKeeper) -> AsyncGenerator[None]:
+        # Before the first request comes.
+        keeper.open()
         pulls = PullHandler(state)
         state.store.dispatcher.listeners.append(pulls.on_indexed)
 
@@ -169,7 +191,7 @@ class Broker:
             pulls.on_lost(connection)
             clients.on_lost(state, connection)
 
-        routes = all_routes(state, pulls)
+        routes = all_routes(state, pulls, keeper)
         if self._guard is not None:
             routes = self._guard.guard(routes)
         main = RemotingServer(routes, limits=self._limits, tls=self._tls, on_close=on_close)

@@ -30,6 +30,11 @@ _LEAST = {
     "timer_max_delay_sec": 1,
     "timer_precision_ms": 1,
     "timer_flush_interval_ms": 1,
+    "transaction_time_out": 1,
+    "transaction_check_interval": 1,
+    "transaction_check_max": 1,
+    "transaction_op_msg_max_size": 1,
+    "transaction_op_batch_interval": 1,
     "max_transfer_bytes_on_message_in_memory": 1,
     "max_transfer_count_on_message_in_memory": 1,
     "max_msgs_num_batch": 1,
@@ -88,6 +93,13 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     timer_max_delay_sec: int = 3 * 86_400
     timer_precision_ms: int = 1_000
     timer_flush_interval_ms: int = 1_000
+    reject_transaction_message: bool = False
+    transaction_time_out: int = 6_000
+    """How old a half is when its producer is first asked, unless the message says otherwise."""
+    transaction_check_interval: int = 30_000
+    transaction_check_max: int = 15
+    transaction_op_msg_max_size: int = 4_096
+    transaction_op_batch_interval: int = 3_000
     max_transfer_bytes_on_message_in_memory: int = 256 << 10
     max_transfer_count_on_message_in_memory: int = 32
     max_msgs_num_batch: int = 64

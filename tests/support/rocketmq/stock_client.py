@@ -22,6 +22,9 @@ FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 
 _TIMEOUT_MS = 30_000
+_HEARTBEAT_MS = 1_000
+_STATES = {"COMMIT": "COMMIT_MESSAGE", "ROLLBACK": "ROLLBACK_MESSAGE", "UNKNOWN": "UNKNOW"}
+"""The client's names, one of which it does not spell out."""
 
 
 class Outgoing(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,6 +70,17 @@ class Pull(msgspec.Struct, frozen=True):
     min: int
     max: int
     messages: list[Delivery]
+
+
+class Transaction(msgspec.Struct, frozen=True, rename="camel"):
+    """What came of a send in a transaction. ``queue_offset`` is that of the half."""
+
+    status: str
+    state: str
+    queue_id: int
+    queue_offset: int
+    message_id: str
+    transaction_id: str
 
 
 class Streamed(msgspec.Struct, frozen=True):
@@ -142,6 +156,24 @@ class Replier(_Client):
     def reply(self, *, timeout_ms: int = _TIMEOUT_MS) -> str:
         """Answer the next request; the status of that send. Raises StepFailed with what the client threw."""
         return self._do("reply", timeoutMs=timeout_ms)
+
+
+class TransactionProducer(_Client):
+    """TransactionMQProducer. Its local transactions end as the test says."""
+
+    def send(self, topic: str, messages: Sequence[Outgoing], *, state: str) -> list[Transaction]:
+        """Send messages and end each transaction with ``state``: COMMIT, ROLLBACK or UNKNOWN."""
+        sent = self._do("send-in-transaction", topic=topic, messages=messages, state=_STATES[state])
+        return msgspec.convert(sent, list[Transaction])
+
+    def answer(self, state: str) -> None:
+        """Answer every question from now on with ``state``; until then nothing is known."""
+        self._do("answer-questions", state=_STATES[state])
+
+    def questions(self, count: int, *, timeout_ms: int = _TIMEOUT_MS) -> list[Delivery]:
+        """Wait for this many questions, at most for the time given; the messages of all that came."""
+        asked = self._do("questions", count=count, timeoutMs=timeout_ms)
+        return msgspec.convert(asked, list[Delivery])
 
 
 class PushConsumer(_Client):
@@ -245,6 +277,11 @@ class StockClients:
         false, and ``traceTopic`` names another topic for traces.
         """
         return Producer(self._start("producer", name_server, "tanist-producer", **options), self.process)
+
+    def transaction_producer(self, name_server: str, group: str) -> TransactionProducer:
+        """Start a producer of transactions. Brokers know soon that it is there to be asked."""
+        name = self._start("transaction-producer", name_server, group, heartbeatMs=_HEARTBEAT_MS)
+        return TransactionProducer(name, self.process)
 
     def push_consumer(
         self, name_server: str, group: str, topic: str, *, start: str = FROM_FIRST, **options: object

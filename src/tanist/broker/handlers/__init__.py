@@ -14,6 +14,7 @@ from tanist.broker.handlers import (
     retries,
     send,
     topics,
+    transactions,
 )
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.state import BrokerState
@@ -38,9 +39,11 @@ _FAMILIES = (
 _NOT_ON_FAST_PORT = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 
 
-def all_routes(state: BrokerState, pulls: PullHandler) -> dict[int, Handler]:
+def all_routes(
+    state: BrokerState, pulls: PullHandler, keeper: transactions.TransactionKeeper
+) -> dict[int, Handler]:
     """Every request that the broker's port serves."""
-    routes = pulls.routes()
+    routes = pulls.routes() | transactions.routes(keeper)
     for family in _FAMILIES:
         routes |= family.routes(state)
     return routes

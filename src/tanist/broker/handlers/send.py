@@ -63,11 +63,12 @@ class SendHandler:
     def _send(self, command: Command, request: SendMessageRequest, connection: Connection) -> bytes | None:
         topic = self._topic(request)
         is_batch = bool(request.is_batch)
+        queue_id = self._queue_id(request, topic)
         message, unique_key = self._intake.accept(
             request,
             command.body,
             topic=topic,
-            queue_id=self._queue_id(request, topic),
+            queue_id=queue_id,
             born_host=connection.peer_host,
             make_id=None if is_batch else self._make_id,
         )

@@ -32,6 +32,7 @@ public final class Scenario {
         Replying.addTo(this);
         Load.addTo(this);
         Latency.addTo(this);
+        Transacted.addTo(this);
         step("shutdown", options -> {
             things.remove(options.getString("name")).shutdown();
             return null;

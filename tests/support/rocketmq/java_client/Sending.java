@@ -130,7 +130,7 @@ final class Sending implements Scenario.Named {
         }
     }
 
-    private static Message message(String topic, JSONObject described) {
+    static Message message(String topic, JSONObject described) {
         Message message = new Message(topic, Base64.getDecoder().decode(described.getString("bodyBase64")));
         message.setFlag(described.getIntValue("flag"));
         if (described.containsKey("tags")) {
@@ -154,7 +154,7 @@ final class Sending implements Scenario.Named {
         return message;
     }
 
-    private static Map<String, ?> describe(SendResult result) {
+    static Map<String, ?> describe(SendResult result) {
         Map<String, Object> line = new LinkedHashMap<>();
         line.put("status", result.getSendStatus().name());
         line.put("brokerName", result.getMessageQueue().getBrokerName());
