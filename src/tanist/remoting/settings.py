@@ -6,6 +6,7 @@ import msgspec
 
 from tanist.errors import ConfigError
 from tanist.model.integers import INT32_MAX
+from tanist.protocol.frame import MAX_FRAME_BYTES
 
 _DEFAULT_HIGH_WATER_BYTES = 1 << 20
 _DEFAULT_LOW_WATER_BYTES = 256 << 10
@@ -18,6 +19,7 @@ _LEAST = {
     "server_max_connections": 1,
     "server_frame_timeout_millis": 1,
     "server_write_timeout_millis": 1,
+    "server_max_held_bytes": MAX_FRAME_BYTES,
     "client_channel_max_idle_time_seconds": 0,
     "client_async_semaphore_value": 1,
     "connect_timeout_millis": 1,
@@ -52,6 +54,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     server_max_connections: int = 20_000
     server_frame_timeout_millis: int = 60_000
     server_write_timeout_millis: int = 30_000
+    server_max_held_bytes: int = 256 << 20
+    """What slow peers may have us hold together: frames that are not whole, answers that wait."""
     write_buffer_high_water_mark: int = 0
     write_buffer_low_water_mark: int = 0
 

@@ -13,6 +13,7 @@ def test_the_keys_and_their_defaults_are_rocketmqs() -> None:
         "serverMaxConnections": 20_000,
         "serverFrameTimeoutMillis": 60_000,
         "serverWriteTimeoutMillis": 30_000,
+        "serverMaxHeldBytes": 256 << 20,
         "writeBufferHighWaterMark": 0,
         "writeBufferLowWaterMark": 0,
     }
