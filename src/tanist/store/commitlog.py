@@ -12,7 +12,14 @@ import threading
 from collections.abc import Sequence
 
 from tanist.clock import Clock
-from tanist.errors import FlushFailed, LocalProtocolError, NotWritable, OffsetOutOfRange, RemoteProtocolError
+from tanist.errors import (
+    FlushFailed,
+    LocalProtocolError,
+    NotWritable,
+    OffsetOutOfRange,
+    RemoteProtocolError,
+    StoreBusy,
+)
 from tanist.model.message import Appended, Message, is_queued
 from tanist.model.offsets import LogOffset, QueueOffset
 from tanist.protocol.record import BLANK_BYTES, check_record, encode_blank, encode_record
@@ -36,6 +43,8 @@ class CommitLog:
         self.next_queue_offsets: dict[tuple[str, int], int] = {}
         self.refusal: str | None = None
         """Why nothing is written now, or None."""
+        self.busy: str | None = None
+        """Why the disk is too busy for more, or None."""
         self.flush_failure: str | None = None
         """Why the log can not be made durable any more, or None."""
         self._raw_to = -1
@@ -222,6 +231,8 @@ class CommitLog:
     def _check_takes(self, message: Message) -> None:
         if self.refusal is not None:
             raise NotWritable(self.refusal)
+        if self.busy is not None:
+            raise StoreBusy(self.busy)
         if len(message.body) > self._max_body_bytes:
             raise LocalProtocolError(
                 f"a body of {len(message.body)} bytes; at most {self._max_body_bytes} are taken"
