@@ -10,7 +10,10 @@ so: if both ends did, each would wait for the other for ever.
 """
 
 import asyncio
+import contextlib
 import ipaddress
+import socket
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Protocol, TypeAlias, cast
@@ -37,6 +40,8 @@ Handler: TypeAlias = Callable[[Command, "Connection"], Command | bytes | None]
 
 MAX_WAITING_BYTES = 2 * MAX_FRAME_BYTES
 """What may wait for a peer at most, pushed requests and late answers included."""
+# is_lingering, linger_s: a close that resets the connection
+_NO_LINGER = struct.pack("ii", 1, 0)
 _HELD_FROM_BYTES = 4096
 """Less than this is not worth counting among what slow peers hold."""
 _LARGE_BYTES = 16 << 10
@@ -102,7 +107,7 @@ class Connection(asyncio.Protocol):
             "_read_count",
             "_reason",
         ),
-        *("_unsent", "_watch", "_wire", "_written_bytes", "owner_state", "peer", "peer_host"),
+        *("_socket", "_unsent", "_watch", "_wire", "_written_bytes", "owner_state", "peer", "peer_host"),
     )
 
     _wire: Wire
@@ -126,6 +131,7 @@ class Connection(asyncio.Protocol):
         self._watch = Watch(asyncio.get_running_loop().time())
         # Made when we ask for the first time: on few of a server's connections we ever do.
         self._awaited: AwaitedAnswers | None = None
+        self._socket: socket.socket | None = None
         self._unsent: list[bytes] = []
         self._backlog: Iterator[Command] | None = None
         self._cause: CloseCause | None = None
@@ -197,6 +203,7 @@ class Connection(asyncio.Protocol):
             self._cause, self._reason = cause, reason
             self._backlog = None
         self._is_given_up = True
+        self._drop_sent()
         self._wire.abort()
 
     def measure_held(self) -> int:
@@ -232,8 +239,10 @@ class Connection(asyncio.Protocol):
         self._wire = transport
         self.peer, self.peer_host = _peer_of(transport)
         transport.set_write_buffer_limits(self._limits.high_water_bytes, self._limits.low_water_bytes)
-        socket = transport.get_extra_info("socket")
-        refusal = self._keeper.admit(self, file_number=-1 if socket is None else socket.fileno())
+        self._socket = transport.get_extra_info("socket")
+        self._set_buffers()
+        file_number = -1 if self._socket is None else self._socket.fileno()
+        refusal = self._keeper.admit(self, file_number=file_number)
         if refusal is not None:
             self.give_up(CloseCause.REFUSED, refusal)
 
@@ -323,6 +332,21 @@ class Connection(asyncio.Protocol):
             elif is_bad_input(error):
                 self._keeper.report_bad_input(self, request, str(error))
             return frame_failure(request, error)
+
+    def _set_buffers(self) -> None:
+        """Have the kernel keep no more for the peer than the settings say, if they do."""
+        for option, size_bytes in (
+            (socket.SO_SNDBUF, self._limits.send_buffer_bytes),
+            (socket.SO_RCVBUF, self._limits.receive_buffer_bytes),
+        ):
+            if size_bytes and self._socket is not None:
+                self._socket.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+
+    def _drop_sent(self) -> None:
+        """Have the kernel forget what the peer does not take: megabytes that it would keep for minutes."""
+        if self._socket is not None:
+            with contextlib.suppress(OSError):  # It may be closed already.
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
     def _flush(self) -> None:
         unsent = self._unsent

@@ -38,7 +38,7 @@ class Flusher:
     def __init__(
         self, log: CommitLog, settings: StoreSettings, clock: Clock, *, max_dirty_bytes: int | None = None
     ) -> None:
-        """``max_dirty_bytes`` may wait for a slow disk under ASYNC_FLUSH: a share of the memory by default."""
+        """``max_dirty_bytes`` may wait for a slow disk under ASYNC_FLUSH; a share of memory by default."""
         self._log = log
         self._settings = settings
         self._clock = clock
