@@ -174,18 +174,19 @@ class CommitLog:
             self.flushed_to = target
             return self.flushed_to
 
-    def cut(self, log_offset: int) -> int:
+    def cut(self, log_offset: int, *, is_zero_behind: bool = False) -> int:
         """Forget everything from an offset on: delete later files, zero the rest of this one, durably.
 
         Returns how many bytes were not zero. The zeros matter: bytes that are only forgotten are
         found again, as sound records, at the next start (RocketMQ brings cut messages back so).
+        Where they are known to be there, ``is_zero_behind`` saves looking.
         """
         with self._files_lock:
             self.cut_count += 1
             self._segments.drop_from(log_offset if log_offset > self.log_start else log_offset + 1)
             self.flushed_to = LogOffset(min(self.flushed_to, log_offset))
             cleared = 0
-            if len(self._segments) and log_offset < self._segments.end:
+            if len(self._segments) and log_offset < self._segments.end and not is_zero_behind:
                 segment = self._segments.at(log_offset)
                 cleared = segment.zero_from(log_offset - segment.start)
             # The zeros behind the cut count too, hence one more byte.
