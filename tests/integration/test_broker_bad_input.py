@@ -14,21 +14,19 @@ import pytest
 from tanist.protocol import Command, RequestCode, ResponseCode, encode_command
 from tanist.protocol.batch import encode_batch
 from tanist.protocol.headers.common import TopicQueueRequest
-from tanist.protocol.headers.send import SendMessageRequestV2
+from tests.support.requests import NO_NAME_SERVER, send_request
 from tests.support.tanist_cluster import BrokerProcess
 from tests.support.wire import Wire
 
 C = RequestCode
 R = ResponseCode
-NOWHERE = "127.0.0.1:1"
-"""No name server is there: these brokers are found by their address."""
 _LENGTHS = struct.Struct(">ii")
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     """A broker that is as well after the test as it was before."""
-    with BrokerProcess(tmp_path, NOWHERE) as process, Wire(process.address) as other:
+    with BrokerProcess(tmp_path, NO_NAME_SERVER) as process, Wire(process.address) as other:
         check_serves(other)
         before_bytes = rss_bytes(process)
         yield process
@@ -44,24 +42,9 @@ def rss_bytes(broker: BrokerProcess) -> int:
 
 
 def check_serves(wire: Wire) -> None:
-    assert wire.ask(send(b"still here")).code == R.SUCCESS
+    assert wire.ask(send_request(b"still here")).code == R.SUCCESS
     answer = wire.ask(Command.request(C.GET_MIN_OFFSET, TopicQueueRequest(topic="TopicA", queue_id=0)))
     assert answer.code == R.SUCCESS
-
-
-def send(body: bytes, *, is_batch: bool = False) -> Command:
-    header = SendMessageRequestV2(
-        producer_group="P",
-        topic="TopicA",
-        default_topic="TBW102",
-        default_topic_queue_count=4,
-        queue_id=0,
-        sys_flag=0,
-        born_timestamp_ms=1,
-        flag=0,
-        is_batch=is_batch,
-    )
-    return Command.request(C.SEND_MESSAGE_V2, header, body=body)
 
 
 def framed(header: bytes, body: bytes = b"", encoding: int = 0) -> bytes:
@@ -129,11 +112,13 @@ REFUSED = {
     "a header with a word for a number": Case(
         Command.request(C.GET_MAX_OFFSET, ext={"topic": "T", "queueId": "first"}), 1, "field queueId='first'"
     ),
-    "a batch that is none": Case(send(b"no batch", is_batch=True), 13, ""),
+    "a batch that is none": Case(send_request(b"no batch", is_batch=True), 13, ""),
     "a batch that is cut short": Case(
-        send(encode_batch([(0, b"one", b""), (0, b"two", b"")])[:-3], is_batch=True), 13, ""
+        send_request(encode_batch([(0, b"one", b""), (0, b"two", b"")])[:-3], is_batch=True), 13, ""
     ),
-    "a batch that says it is longer": Case(send(struct.pack(">i", 2**31 - 1) * 9, is_batch=True), 13, ""),
+    "a batch that says it is longer": Case(
+        send_request(struct.pack(">i", 2**31 - 1) * 9, is_batch=True), 13, ""
+    ),
     "a heartbeat that is no JSON": body_of(C.HEART_BEAT, b"\xff\xfe", 1, "HeartbeatData"),
     "a heartbeat that is no object": body_of(C.HEART_BEAT, b"[1, 2]", 1, "HeartbeatData"),
     "a heartbeat of deep JSON": body_of(C.HEART_BEAT, DEEP, 1, "HeartbeatData"),
@@ -162,8 +147,8 @@ def test_a_request_that_is_not_what_its_code_says_is_refused_with_one_line(broke
 
 
 def test_half_a_frame_then_silence_is_given_up_and_told(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path, NOWHERE, serverFrameTimeoutMillis=300) as broker:
-        whole = encode_command(send(b"whole"))
+    with BrokerProcess(tmp_path, NO_NAME_SERVER, serverFrameTimeoutMillis=300) as broker:
+        whole = encode_command(send_request(b"whole"))
         for half in (whole[:1], whole[:6], whole[:-1]):
             with Wire(broker.address) as silent, Wire(broker.address) as other:
                 silent.send(whole + half)

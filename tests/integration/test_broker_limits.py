@@ -5,23 +5,20 @@ import resource
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from tanist.protocol import Command, RequestCode, ResponseCode, encode_command
-from tanist.protocol.headers.pull import PullMessageRequest
-from tanist.protocol.headers.send import SendMessageRequestV2
+from tanist.protocol import ResponseCode, encode_command
+from tests.support.requests import NO_NAME_SERVER, pull_request, send_request
+from tests.support.site import wait_until
 from tests.support.tanist_cluster import BrokerProcess
 from tests.support.wire import Wire
 
 MIB = 1 << 20
-TOPIC, GROUP = "TopicA", "GroupA"
-NOWHERE = "127.0.0.1:1"
-"""No name server is there: these brokers are found by their address."""
 HELD_BYTES = 32 * MIB
 _CLIENT_FILES = 6000
 
@@ -50,13 +47,6 @@ def cpu_s(broker: BrokerProcess) -> float:
     return times.user + times.system
 
 
-def wait_until(is_so: Callable[[], bool], *, timeout_s: float = 60) -> None:
-    deadline_s = time.monotonic() + timeout_s
-    while not is_so():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
-
-
 def connect(broker: BrokerProcess, *, receive_bytes: int | None = None) -> socket.socket:
     host, _, port = broker.address.rpartition(":")
     client = socket.socket()
@@ -65,36 +55,6 @@ def connect(broker: BrokerProcess, *, receive_bytes: int | None = None) -> socke
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
     client.connect((host, int(port)))
     return client
-
-
-def send_request(body: bytes) -> Command:
-    header = SendMessageRequestV2(
-        producer_group="P",
-        topic=TOPIC,
-        default_topic="TBW102",
-        default_topic_queue_count=4,
-        queue_id=0,
-        sys_flag=0,
-        born_timestamp_ms=1,
-        flag=0,
-    )
-    return Command.request(RequestCode.SEND_MESSAGE_V2, header, body=body)
-
-
-def pull_request() -> Command:
-    header = PullMessageRequest(
-        consumer_group=GROUP,
-        topic=TOPIC,
-        queue_id=0,
-        queue_offset=0,  # pyright: ignore[reportArgumentType]
-        max_message_count=32,
-        sys_flag=4,
-        consumer_offset=0,  # pyright: ignore[reportArgumentType]
-        suspend_timeout_ms=0,
-        subscription="*",
-        sub_version=0,
-    )
-    return Command.request(RequestCode.PULL_MESSAGE, header)
 
 
 def check_serves(broker: BrokerProcess) -> None:
@@ -111,7 +71,7 @@ def test_an_idle_broker_takes_little_memory_and_next_to_no_processor(tmp_path: P
         "maxHashSlotNum": 5_000_000,
         "maxIndexNum": 20_000_000,
     }
-    with BrokerProcess(tmp_path, NOWHERE, **sizes) as broker:
+    with BrokerProcess(tmp_path, NO_NAME_SERVER, **sizes) as broker:
         check_serves(broker)
         shares: list[float] = []
         for _ in range(3):
@@ -125,7 +85,7 @@ def test_an_idle_broker_takes_little_memory_and_next_to_no_processor(tmp_path: P
 
 @pytest.mark.usefixtures("many_files")
 def test_five_thousand_idle_connections_fit_into_400_mb(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path, NOWHERE) as broker, contextlib.ExitStack() as clients:
+    with BrokerProcess(tmp_path, NO_NAME_SERVER) as broker, contextlib.ExitStack() as clients:
         before_count = file_count(broker)
         for _ in range(5000):
             clients.enter_context(connect(broker))
@@ -138,7 +98,7 @@ def test_five_thousand_idle_connections_fit_into_400_mb(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("many_files")
 def test_a_thousand_peers_that_pull_and_never_read_cost_a_bounded_buffer(tmp_path: Path) -> None:
     with (
-        BrokerProcess(tmp_path, NOWHERE, serverMaxHeldBytes=HELD_BYTES) as broker,
+        BrokerProcess(tmp_path, NO_NAME_SERVER, serverMaxHeldBytes=HELD_BYTES) as broker,
         contextlib.ExitStack() as clients,
     ):
         with Wire(broker.address) as wire:
@@ -160,7 +120,7 @@ def test_a_thousand_peers_that_pull_and_never_read_cost_a_bounded_buffer(tmp_pat
 @pytest.mark.usefixtures("many_files")
 def test_a_thousand_peers_that_send_half_a_frame_cost_a_bounded_buffer(tmp_path: Path) -> None:
     with (
-        BrokerProcess(tmp_path, NOWHERE, serverMaxHeldBytes=HELD_BYTES) as broker,
+        BrokerProcess(tmp_path, NO_NAME_SERVER, serverMaxHeldBytes=HELD_BYTES) as broker,
         contextlib.ExitStack() as clients,
     ):
         check_serves(broker)
@@ -180,7 +140,7 @@ def test_a_thousand_peers_that_send_half_a_frame_cost_a_bounded_buffer(tmp_path:
 
 def test_peers_that_end_in_the_middle_of_a_frame_are_given_up(tmp_path: Path) -> None:
     with (
-        BrokerProcess(tmp_path, NOWHERE, serverFrameTimeoutMillis=300) as broker,
+        BrokerProcess(tmp_path, NO_NAME_SERVER, serverFrameTimeoutMillis=300) as broker,
         contextlib.ExitStack() as clients,
     ):
         silent = [clients.enter_context(connect(broker)) for _ in range(50)]
@@ -197,7 +157,7 @@ def test_a_broker_opens_as_many_files_as_it_may(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, soft), hard))
     try:
-        broker = BrokerProcess(tmp_path, NOWHERE)
+        broker = BrokerProcess(tmp_path, NO_NAME_SERVER)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     with broker:

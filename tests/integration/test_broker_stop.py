@@ -14,54 +14,18 @@ from tanist.protocol import Command, RequestCode, ResponseCode, encode_command
 from tanist.protocol.bodies import encode_body
 from tanist.protocol.bodies.client import HeartbeatData, ProducerData
 from tanist.protocol.headers.common import QueueOffsetResponse, TopicQueueRequest
-from tanist.protocol.headers.pull import PullMessageRequest
-from tanist.protocol.headers.send import SendMessageRequestV2
 from tanist.store import MessageStore, StoreSettings
+from tests.support.requests import NO_NAME_SERVER, TOPIC, pull_request, send_request
 from tests.support.tanist_cluster import BrokerProcess
 from tests.support.wire import Wire
 
 C = RequestCode
 R = ResponseCode
-TOPIC = "TopicA"
-NOWHERE = "127.0.0.1:1"
-"""No name server is there: these brokers are found by their address."""
 STOP_S = 5.0
 START_S = 2.0
 GIB = 1 << 30
 BODY_BYTES = 16 << 10
 PARKED_A_CONNECTION = 20
-QUEUES = 8
-
-
-def send(body: bytes, queue_id: int) -> Command:
-    header = SendMessageRequestV2(
-        producer_group="P",
-        topic=TOPIC,
-        default_topic="TBW102",
-        default_topic_queue_count=QUEUES,
-        queue_id=queue_id,
-        sys_flag=0,
-        born_timestamp_ms=1,
-        flag=0,
-    )
-    return Command.request(C.SEND_MESSAGE_V2, header, body=body)
-
-
-def parked_pull(opaque: int) -> bytes:
-    """A pull that waits where nobody sends to."""
-    header = PullMessageRequest(
-        consumer_group="GroupA",
-        topic=TOPIC,
-        queue_id=QUEUES - 1,
-        queue_offset=0,  # pyright: ignore[reportArgumentType]
-        max_message_count=32,
-        sys_flag=2 | 4,
-        consumer_offset=0,  # pyright: ignore[reportArgumentType]
-        suspend_timeout_ms=60_000,
-        subscription="*",
-        sub_version=0,
-    )
-    return encode_command(Command.request(C.PULL_MESSAGE, header, opaque=opaque))
 
 
 class _Producer:
@@ -76,7 +40,7 @@ class _Producer:
 
     def _run(self) -> None:
         with contextlib.suppress(OSError), Wire(self._address) as wire:
-            frame = encode_command(send(b"x" * 1000, self._queue_id))
+            frame = encode_command(send_request(b"x" * 1000, queue_id=self._queue_id))
             while True:
                 wire.send(frame * 100)
                 for _ in range(100):
@@ -93,7 +57,7 @@ def max_offset(wire: Wire, queue_id: int) -> int:
 
 
 def test_it_stops_within_five_seconds_with_everybody_attached(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path, NOWHERE) as broker, contextlib.ExitStack() as attached:
+    with BrokerProcess(tmp_path, NO_NAME_SERVER) as broker, contextlib.ExitStack() as attached:
         producers = [_Producer(broker.address, queue_id) for queue_id in range(3)]
         consumers = [attached.enter_context(Wire(broker.address)) for _ in range(50)]
         for number, consumer in enumerate(consumers):
@@ -101,10 +65,12 @@ def test_it_stops_within_five_seconds_with_everybody_attached(tmp_path: Path) ->
                 client_id=f"client-{number}", producer_data_set=[ProducerData(group_name="P")]
             )
             assert consumer.ask(Command.request(C.HEART_BEAT, body=encode_body(heartbeat))).code == R.SUCCESS
-            consumer.send(b"".join(parked_pull(opaque) for opaque in range(PARKED_A_CONNECTION)))
+            # They wait where nobody sends to.
+            pull = encode_command(pull_request(queue_id=3, suspend_ms=60_000))
+            consumer.send(pull * PARKED_A_CONNECTION)
             max_offset(consumer, 0)  # Its answer shows that the pulls are parked.
         half = attached.enter_context(Wire(broker.address))
-        half.send(encode_command(send(b"half", 0))[:-1])
+        half.send(encode_command(send_request(b"half"))[:-1])
         deaf = attached.enter_context(socket.create_connection(broker.address.split(":")))  # pyright: ignore[reportArgumentType]
         deaf.sendall(encode_command(Command.request(C.GET_ALL_TOPIC_CONFIG)) * 2000)
 
@@ -158,7 +124,7 @@ def test_it_starts_within_two_seconds_on_a_gib_of_log_after_a_clean_stop(tmp_pat
     times_s: list[float] = []
     with BrokerProcess(
         tmp_path,
-        NOWHERE,
+        NO_NAME_SERVER,
         mappedFileSizeCommitLog=defaults.mapped_file_size_commit_log,
         mappedFileSizeConsumeQueue=defaults.mapped_file_size_consume_queue,
         maxHashSlotNum=defaults.max_hash_slot_num,
