@@ -214,7 +214,8 @@ class StockClients:
         """Start a push consumer.
 
         ``expression`` names tags; ``isOrderly`` and ``isBroadcasting`` are false; ``timestamp`` is for
-        FROM_TIMESTAMP, in the client's format; ``heartbeatMs`` overrides the client's 30 s.
+        FROM_TIMESTAMP, in the client's format; ``heartbeatMs`` overrides the client's 30 s;
+        ``isAssignedByBroker`` has the broker assign queues, or pop messages, which RocketMQ 5 can.
         """
         options = {"topic": topic, "expression": "*", "from": start, **options}
         return PushConsumer(self._start("push-consumer", name_server, group, **options), self.process)
