@@ -17,8 +17,8 @@ from tanist.store.config_table import ConfigTable
 
 _log = logging.getLogger(__name__)
 
-MAX_OFFSETS = 1_000_000
-"""Queues of all groups together: each costs memory, and time whenever the table is saved."""
+MAX_OFFSETS = 500_000
+"""Of all groups together. Each costs memory, and the whole table must fit the frame in which slaves get it."""
 _COMMITS_A_VERSION = 500
 _SEPARATOR = "@"
 
