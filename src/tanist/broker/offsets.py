@@ -18,7 +18,7 @@ from tanist.store.config_table import ConfigTable
 _log = logging.getLogger(__name__)
 
 MAX_OFFSETS = 500_000
-"""Of all groups together. Each costs memory, and the whole table must fit the frame in which slaves get it."""
+"""Of all groups together. Each costs memory, and the whole table must fit one frame: slaves ask for it."""
 _COMMITS_A_VERSION = 500
 _SEPARATOR = "@"
 
