@@ -202,8 +202,9 @@ class Connection(asyncio.Protocol):
         if self._cause is None:
             self._cause, self._reason = cause, reason
             self._backlog = None
+        if not (self._is_given_up or self._is_lost):
+            self._drop_sent()
         self._is_given_up = True
-        self._drop_sent()
         self._wire.abort()
 
     def measure_held(self) -> int:
@@ -345,7 +346,7 @@ class Connection(asyncio.Protocol):
     def _drop_sent(self) -> None:
         """Have the kernel forget what the peer does not take: megabytes that it would keep for minutes."""
         if self._socket is not None:
-            with contextlib.suppress(OSError):  # It may be closed already.
+            with contextlib.suppress(OSError, ValueError):  # It may be closed already.
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
     def _flush(self) -> None:

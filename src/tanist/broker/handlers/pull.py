@@ -267,8 +267,10 @@ def _code(found: QueueRead, asked_offset: int) -> ResponseCode:
 
 def _text_chars(request: PullMessageRequest) -> int:
     """How much text a parked pull keeps that is its sender's to choose, beside names that exist."""
-    texts = (request.subscription, request.expression_type, request.proxy_forward_client_id)
-    return sum(len(text) for text in texts if text)
+    chars = len(request.subscription) if request.subscription else 0
+    if request.expression_type or request.proxy_forward_client_id:
+        chars += len(request.expression_type or "") + len(request.proxy_forward_client_id or "")
+    return chars
 
 
 def _subscription_of(request: PullMessageRequest) -> SubscriptionData:
