@@ -93,6 +93,10 @@ class NotWritable(StoreError):
     """The store takes no writes now; the text says why."""
 
 
+class StoreBusy(NotWritable):
+    """The disk has been at the same work for too long: the store takes no writes until it is done."""
+
+
 class StoreLocked(StoreError):
     """Another process has this store open."""
 

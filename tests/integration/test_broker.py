@@ -25,10 +25,13 @@ from tanist.protocol.headers.offsets import (
     QueryConsumerOffsetRequest,
     UpdateConsumerOffsetRequest,
 )
-from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse
-from tanist.protocol.headers.send import SendMessageRequestV2, SendMessageResponse
+from tanist.protocol.headers.pull import PullMessageResponse
+from tanist.protocol.headers.send import SendMessageResponse
 from tanist.protocol.record import decode_record
 from tanist.remoting import RemotingClient, TlsSettings
+from tests.support.requests import GROUP as G
+from tests.support.requests import TOPIC as T
+from tests.support.requests import pull_request, send_request
 from tests.support.rocketmq.cluster import free_broker_port
 from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
 from tests.support.tls import certificate, key
@@ -36,9 +39,6 @@ from tests.support.wire import Wire
 
 C = RequestCode
 R = ResponseCode
-T = "TopicA"
-G = "GroupA"
-SUSPEND, SUBSCRIPTION = 2, 4
 
 
 @pytest.fixture(scope="module")
@@ -58,40 +58,6 @@ def broker(tmp_path: Path, name_server: NameServerProcess) -> Iterator[BrokerPro
 def wire(broker: BrokerProcess) -> Iterator[Wire]:
     with Wire(broker.address) as connection:
         yield connection
-
-
-def send_request(body: bytes = b"body", *, is_one_way: bool = False, **fields: Any) -> Command:
-    given: dict[str, Any] = {
-        "producer_group": "P",
-        "topic": T,
-        "default_topic": "TBW102",
-        "default_topic_queue_count": 4,
-        "queue_id": 0,
-        "sys_flag": 0,
-        "born_timestamp_ms": 1,
-        "flag": 0,
-        **fields,
-    }
-    header = SendMessageRequestV2(**given)  # pyright: ignore[reportArgumentType]
-    return Command.request(C.SEND_MESSAGE_V2, header, body=body, is_one_way=is_one_way)
-
-
-def pull_request(
-    queue_offset: int = 0, *, suspend_ms: int = 0, opaque: int = 0, topic: str = T, queue_id: int = 0
-) -> Command:
-    header = PullMessageRequest(
-        consumer_group=G,
-        topic=topic,
-        queue_id=queue_id,
-        queue_offset=queue_offset,  # pyright: ignore[reportArgumentType]
-        max_message_count=32,
-        sys_flag=SUBSCRIPTION | (SUSPEND if suspend_ms else 0),
-        consumer_offset=0,  # pyright: ignore[reportArgumentType]
-        suspend_timeout_ms=suspend_ms,
-        subscription="*",
-        sub_version=0,
-    )
-    return Command.request(C.PULL_MESSAGE, header, opaque=opaque)
 
 
 def ok(answer: Command) -> Command:

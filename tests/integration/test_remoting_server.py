@@ -11,6 +11,7 @@ import pytest
 
 from tanist.protocol import Command, HeaderEncoding, encode_command
 from tanist.remoting import CloseCause, Connection, RemotingServer, ServerLimits
+from tanist.remoting import connections as connections_module
 from tests.support.conditions import until
 from tests.support.remoting import (
     ECHO,
@@ -174,6 +175,41 @@ def test_one_connection_too_many_is_refused_with_a_line(run: Run, caplog: pytest
             async with peer_of(server) as again:
                 again.send(Command.request(ECHO))
                 assert (await again.receive()).code == 0
+
+    run(scenario())
+
+
+@on_both_loops
+def test_connections_leave_some_files_to_the_rest_of_the_process(
+    run: Run, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections_module, "first_kept_file", lambda: 3)
+
+    async def scenario() -> None:
+        async with serving() as server:
+            async with peer_of(server) as refused:
+                assert await refused.is_closed()
+            assert server.closed_connections == {CloseCause.REFUSED: 1}
+            assert "reason=3 files are open already; raise the limit of open files" in caplog.text
+
+    run(scenario())
+
+
+@on_both_loops
+def test_the_kernel_keeps_as_much_for_a_peer_as_the_settings_say(run: Run) -> None:
+    sizes: list[int] = []
+
+    def tell_size(request: Command, connection: Connection) -> Command:
+        assert connection._socket is not None
+        sizes.append(connection._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF))
+        return request.reply()
+
+    async def scenario() -> None:
+        limits = ServerLimits(server_socket_snd_buf_size=8192, server_socket_rcv_buf_size=8192)
+        async with serving({ECHO: tell_size}, limits=limits) as server, peer_of(server) as peer:
+            peer.send(Command.request(ECHO))
+            await peer.receive()
+        assert sizes == [2 * 8192]  # Linux doubles it, for what it needs around the bytes.
 
     run(scenario())
 

@@ -75,6 +75,13 @@ class ForeignProcess:
                 raise self._failure(f"did not print {text!r} within {timeout_s} s")
             time.sleep(_POLL_SECONDS)
 
+    def wait(self, *, timeout_s: float) -> int:
+        """Wait until it ends by itself, and return how."""
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise self._failure(f"did not end within {timeout_s} s") from None
+
     def stop(self, *, timeout_s: float) -> None:
         """Ask the process to end (SIGTERM) and wait until it has: what it holds is flushed."""
         self._process.send_signal(signal.SIGTERM)

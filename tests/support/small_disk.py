@@ -17,7 +17,7 @@ from typing import Final
 from tests.support.partners import PartnerMissing, do_without
 
 PROJECT: Final = Path(__file__).parents[2]
-TIMEOUT_S: Final = 60
+TIMEOUT_S: Final = 120
 _LACK = (
     "no small disk can be mounted here: run the tests as root, or let users make namespaces "
     "(sysctl kernel.unprivileged_userns_clone=1), and install util-linux for mount and unshare"

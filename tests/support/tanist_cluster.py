@@ -14,7 +14,7 @@ from tests.support.nameserver import NameServerProcess
 from tests.support.process import ForeignProcess, ProcessFailed
 from tests.support.rocketmq.cluster import free_broker_port
 
-__all__ = ["BrokerProcess", "NameServerProcess"]
+__all__ = ["BrokerProcess", "NameServerProcess", "broker_command"]
 
 _START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 20.0
@@ -27,6 +27,11 @@ _SMALL_STORE = {
     "maxHashSlotNum": 1000,
     "maxIndexNum": 4000,
 }
+
+
+def broker_command(*arguments: str | Path) -> list[str | Path]:
+    """What runs ``tanist broker`` with these arguments."""
+    return [sys.executable, "-c", "from tanist.cli.main import main; main()", "broker", *arguments]
 
 
 class BrokerProcess:
@@ -88,8 +93,9 @@ class BrokerProcess:
         self._directory.mkdir(parents=True, exist_ok=True)
         config = self._directory / "broker.conf"
         config.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
-        command = [sys.executable, "-c", "from tanist.cli.main import main; main()", "broker", "-c", config]
-        self.process = ForeignProcess(f"tanist-{self.name}", command, directory=self._directory)
+        self.process = ForeignProcess(
+            f"tanist-{self.name}", broker_command("-c", config), directory=self._directory
+        )
         self.process.wait_for_output(
             f"The broker {self.name} serves at {self.address}\n", timeout_s=_START_TIMEOUT_S
         )

@@ -28,6 +28,12 @@ class Wire:
     ) -> None:
         self._socket.close()
 
+    @property
+    def local_address(self) -> str:
+        """Who we are to the server."""
+        host, port = self._socket.getsockname()
+        return f"{host}:{port}"
+
     def ask(self, request: Command) -> Command:
         """Send a request and wait for its answer, which must be the next frame."""
         self._last_opaque += 1

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from tanist.broker.client_limits import check_group_count, check_heartbeat, check_room, subscriptions_bytes
 from tanist.broker.consumer_group import Client, ClientConnection, ConsumerGroup, Member
 from tanist.errors import ResponseError
 from tanist.model.groups import MessageModel
@@ -28,8 +29,6 @@ from tanist.protocol.bodies.client import (
 from tanist.protocol.codes import ResponseCode
 
 SILENCE_LIMIT_MS = 120_000
-MAX_GROUPS_PER_CONNECTION = 1_000
-"""Groups cost memory, and consumer groups a topic each. No process needs more of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +89,12 @@ class ClientTable:
         self._producers: dict[str, dict[ClientConnection, Member]] = {}
         self._registrations: dict[ClientConnection, _Registrations] = {}
         self._producer_by_id: dict[str, Client] = {}
+        self._member_count = 0
+        self._subscription_bytes = 0
 
     def on_heartbeat(self, client: Client, heartbeat: HeartbeatData, *, now_ms: int) -> list[Action]:
-        """Take in all groups of a client. Raises ResponseError if they are too many."""
+        """Take in all groups of a client, or none: raises ResponseError if that would be too much."""
+        check_heartbeat(heartbeat)
         mine = self._registrations.get(client.connection, _Registrations())
         consumer_groups = mine.consumer_groups | {
             consumer.group_name for consumer in heartbeat.consumer_data_set
@@ -101,11 +103,9 @@ class ClientTable:
             producer.group_name for producer in heartbeat.producer_data_set
         }
         grown = _Registrations(consumer_groups, producer_groups)
-        if len(grown) > MAX_GROUPS_PER_CONNECTION:
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR,
-                f"{len(grown)} groups on one connection: at most {MAX_GROUPS_PER_CONNECTION} are taken",
-            )
+        check_group_count(len(grown))
+        self._check_room(heartbeat, joining_count=len(grown) - len(mine))
+        self._member_count += len(grown) - len(mine)
         if len(grown):
             self._registrations[client.connection] = grown
         for producer in heartbeat.producer_data_set:
@@ -238,6 +238,20 @@ class ClientTable:
             return None
         return next(itertools.islice(members.values(), number % len(members), None)).client
 
+    def _check_room(self, heartbeat: HeartbeatData, *, joining_count: int) -> None:
+        growth_bytes = 0
+        if not _is_short(heartbeat):
+            for consumer in heartbeat.consumer_data_set:
+                group = self._consumers.get(consumer.group_name)
+                growth_bytes += subscriptions_bytes(consumer.subscription_data_set)
+                growth_bytes -= group.subscription_bytes if group is not None else 0
+        # Whoever takes no more than before is welcome, also where there is no room.
+        if joining_count > 0 or growth_bytes > 0:
+            check_room(
+                member_count=self._member_count + joining_count,
+                subscription_bytes=self._subscription_bytes + growth_bytes,
+            )
+
     def _on_consumer(
         self, client: Client, consumer: ConsumerData, heartbeat: HeartbeatData, now_ms: int
     ) -> list[Action]:
@@ -251,11 +265,13 @@ class ClientTable:
         group.message_model = consumer.message_model
         group.consume_from_where = consumer.consume_from_where
         is_changed = group.join(client, now_ms=now_ms)
-        if heartbeat.is_without_sub and heartbeat.heartbeat_fingerprint:
+        if _is_short(heartbeat):
             if heartbeat.heartbeat_fingerprint != group.fingerprint:
                 actions.append(AskForSubscriptions(name))
         else:
+            before_bytes = group.subscription_bytes
             is_changed |= group.subscribe(consumer.subscription_data_set)
+            self._subscription_bytes += group.subscription_bytes - before_bytes
             group.fingerprint = heartbeat.heartbeat_fingerprint
         return actions + self._notify([name] if is_changed else [])
 
@@ -273,6 +289,7 @@ class ClientTable:
         if not members:
             del self._producers[group]
         self._registrations[connection].producer_groups.discard(group)
+        self._member_count -= 1
         self._forget_producer_id(client)
         self._forget_idle(connection)
 
@@ -293,8 +310,10 @@ class ClientTable:
             if group.leave(connection):
                 changed[name] = None
             if not group.members:
+                self._subscription_bytes -= group.subscription_bytes
                 del self._consumers[name]
             self._registrations[connection].consumer_groups.discard(name)
+            self._member_count -= 1
             self._forget_idle(connection)
         return self._notify(changed)
 
@@ -312,6 +331,11 @@ class ClientTable:
     def _forget_idle(self, connection: ClientConnection) -> None:
         if not len(self._registrations[connection]):
             del self._registrations[connection]
+
+
+def _is_short(heartbeat: HeartbeatData) -> bool:
+    """Whether it only names the number of the full heartbeat for which it stands."""
+    return heartbeat.is_without_sub and heartbeat.heartbeat_fingerprint != 0
 
 
 def _silent(

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tanist.broker.client_limits import subscriptions_bytes
 from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel
 from tanist.model.subscription import SubscriptionData
 from tanist.protocol.command import Command
@@ -53,6 +54,8 @@ class ConsumerGroup:
     subscriptions: dict[str, SubscriptionData] = field(
         default_factory=dict[str, SubscriptionData], init=False
     )
+    subscription_bytes: int = field(default=0, init=False)
+    """Roughly what the subscriptions take in memory."""
     fingerprint: int = field(default=0, init=False)
     """Of the last full heartbeat: a short one with the same number stands for the same subscriptions."""
 
@@ -88,6 +91,7 @@ class ConsumerGroup:
             old = after.get(new.topic) or before.get(new.topic)
             after[new.topic] = old if old is not None and old.sub_version >= new.sub_version else new
         self.subscriptions = after
+        self.subscription_bytes = subscriptions_bytes(after.values())
         return after.keys() != before.keys()
 
     def find(self, client_id: str) -> Client | None:

@@ -19,6 +19,8 @@ OwnerT = TypeVar("OwnerT")
 MAX_PARKED = 65_536
 MAX_PARKED_PER_PEER = 4_096
 """A client has one connection, on which every queue of each of its consumers has one pull."""
+MAX_PARKED_CHARS = 8 << 20
+"""Of the expressions that parked pulls bring along, all together. Their tags take many times as much."""
 _SLACK = 1024
 
 
@@ -35,6 +37,8 @@ class ParkedPull(Generic[OwnerT]):
     peer: Hashable
     """Whose it is: the connection on which it came."""
     owner: OwnerT
+    text_chars: int = 0
+    """How long the expression is that it brings along."""
     is_waiting: bool = field(default=False, init=False)
 
 
@@ -49,6 +53,7 @@ class ParkedPulls(Generic[OwnerT]):
         self._by_peer: dict[Hashable, set[ParkedPull[OwnerT]]] = {}
         self._numbers = itertools.count()
         self._count = 0
+        self._text_chars = 0
 
     def __len__(self) -> int:
         return self._count
@@ -59,15 +64,20 @@ class ParkedPulls(Generic[OwnerT]):
         self._forget_answered()
         return self._by_deadline[0][0] if self._by_deadline else None
 
-    def has_room(self, peer: Hashable) -> bool:
-        """Whether one more pull of this peer may wait."""
-        return self._count < self._max_count and len(self._by_peer.get(peer, ())) < self._max_per_peer
+    def has_room(self, peer: Hashable, text_chars: int = 0) -> bool:
+        """Whether one more pull of this peer may wait, with an expression of this length."""
+        return (
+            self._count < self._max_count
+            and self._text_chars + text_chars <= MAX_PARKED_CHARS
+            and len(self._by_peer.get(peer, ())) < self._max_per_peer
+        )
 
     def park(self, pull: ParkedPull[OwnerT]) -> None:
         """Let a pull wait, for which there is room."""
         assert not pull.is_waiting
         pull.is_waiting = True
         self._count += 1
+        self._text_chars += pull.text_chars
         self._by_queue.setdefault((pull.topic, pull.queue_id), []).append(pull)
         self._by_peer.setdefault(pull.peer, set()).add(pull)
         heapq.heappush(self._by_deadline, (pull.deadline_ms, next(self._numbers), pull))
@@ -110,6 +120,7 @@ class ParkedPulls(Generic[OwnerT]):
         for pull in pulls:
             pull.is_waiting = False
             self._count -= 1
+            self._text_chars -= pull.text_chars
             queues.add((pull.topic, pull.queue_id))
             of_peer = self._by_peer[pull.peer]
             of_peer.remove(pull)

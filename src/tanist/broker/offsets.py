@@ -8,13 +8,17 @@ import logging
 from collections.abc import Callable, Mapping
 
 from tanist.clock import Clock
+from tanist.errors import ResponseError
 from tanist.model.data_version import DataVersion
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.sync import ConsumerOffsetTable
+from tanist.protocol.codes import ResponseCode
 from tanist.store.config_table import ConfigTable
 
 _log = logging.getLogger(__name__)
 
+MAX_OFFSETS = 500_000
+"""Of all groups together. Each costs memory, and the whole table must fit one frame: slaves ask for it."""
 _COMMITS_A_VERSION = 500
 _SEPARATOR = "@"
 
@@ -28,6 +32,7 @@ class OffsetTable:
         self._file = file
         self._clock = clock
         self._offsets: dict[str, dict[int, QueueOffset]] = dict(table.offset_table)
+        self._count = sum(map(len, self._offsets.values()))
         self._commit_count = 0
         self._change_count = 0
         self._saved_count = 0
@@ -74,11 +79,19 @@ class OffsetTable:
         return {group for group in found if _SEPARATOR not in group}
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Take a group's offset as it says, also if it goes back: a reset does that, or a lost member."""
-        queues = self._offsets.setdefault(_key(group, topic), {})
+        """Take a group's offset as it says, also if it goes back: a reset does that, or a lost member.
+
+        Raises ResponseError if it is the first of its queue and there are too many.
+        """
+        key = _key(group, topic)
+        queues = self._offsets.get(key) or {}
         before = queues.get(queue_id)
         if before == offset:
             return
+        if before is None:
+            self._check_room(1)
+            self._count += 1
+            self._offsets[key] = queues
         queues[queue_id] = QueueOffset(offset)
         self._change_count += 1
         self._commit_count += 1
@@ -93,7 +106,11 @@ class OffsetTable:
     def clone(self, source_group: str, destination_group: str, topic: str) -> None:
         """Let one group stand in a topic where another does."""
         if queues := self._offsets.get(_key(source_group, topic)):
-            self._offsets[_key(destination_group, topic)] = dict(queues)
+            destination = _key(destination_group, topic)
+            growth = len(queues) - len(self._offsets.get(destination, {}))
+            self._check_room(growth)
+            self._count += growth
+            self._offsets[destination] = dict(queues)
             self._changed()
 
     def delete_group(self, group: str) -> None:
@@ -124,9 +141,16 @@ class OffsetTable:
 
     def _delete(self, keys: list[str]) -> None:
         for key in keys:
-            del self._offsets[key]
+            self._count -= len(self._offsets.pop(key))
         if keys:
             self._changed()
+
+    def _check_room(self, growth: int) -> None:
+        if growth > 0 and self._count + growth > MAX_OFFSETS:
+            raise ResponseError(
+                ResponseCode.SYSTEM_BUSY,
+                f"[OVERLOAD] groups have {self._count} offsets; delete groups that nobody uses",
+            )
 
     def _changed(self) -> None:
         self._change_count += 1

@@ -12,6 +12,7 @@ import msgspec
 
 from tanist.config import describe, secret_values, warn_unsupported
 from tanist.log import ProcessLog
+from tanist.remoting.file_limit import raise_file_limit
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ def serve(make: Callable[[], AbstractAsyncContextManager[str]]) -> None:
 
     What entering gives is printed: the line that says that, and where, the process serves.
     """
+    raise_file_limit()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(make))
 

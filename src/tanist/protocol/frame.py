@@ -63,6 +63,11 @@ class FrameDecoder:
         """Whether a frame has begun and is not whole yet."""
         return bool(self._partial)
 
+    @property
+    def partial_bytes(self) -> int:
+        """How much is kept of the frame that is not whole yet."""
+        return len(self._partial)
+
     def feed(self, data: bytes) -> Iterator[Command]:
         """Yield the Commands that ``data`` completes. Iterate to the end, or the rest of it is lost.
 

@@ -1,8 +1,8 @@
 """Sockets around the sans-IO protocol: who connects, what waits, when it is given up.
 
 ``server`` listens, ``client`` asks, ``connection`` is one peer of either and ``connections`` the table of
-them; ``tls`` and ``tls_gate`` are TLS. What decides is pure and beside them: ``outstanding``, ``replies``,
-``watch``, ``line_budget``.
+them; ``tls`` and ``tls_gate`` are TLS, ``file_limit`` the open files. What decides is pure and beside
+them: ``outstanding``, ``replies``, ``watch``, ``held``, ``line_budget``.
 """
 
 from tanist.remoting.client import RemotingClient

@@ -10,7 +10,10 @@ so: if both ends did, each would wait for the other for ever.
 """
 
 import asyncio
+import contextlib
 import ipaddress
+import socket
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Protocol, TypeAlias, cast
@@ -21,7 +24,14 @@ from tanist.protocol.codes import FLAG_RESPONSE
 from tanist.protocol.command import Command
 from tanist.protocol.frame import MAX_FRAME_BYTES, FrameDecoder, encode_command
 from tanist.remoting.awaited import AwaitedAnswers
-from tanist.remoting.replies import frame_answer, frame_failure, frame_unsupported, is_expected
+from tanist.remoting.replies import (
+    frame_answer,
+    frame_failure,
+    frame_unsupported,
+    is_bad_input,
+    is_expected,
+    unsupported_remark,
+)
 from tanist.remoting.settings import ConnectionLimits
 from tanist.remoting.watch import CloseCause, Seen, Watch
 
@@ -30,6 +40,12 @@ Handler: TypeAlias = Callable[[Command, "Connection"], Command | bytes | None]
 
 MAX_WAITING_BYTES = 2 * MAX_FRAME_BYTES
 """What may wait for a peer at most, pushed requests and late answers included."""
+# is_lingering, linger_s: a close that resets the connection
+_NO_LINGER = struct.pack("ii", 1, 0)
+_HELD_FROM_BYTES = 4096
+"""Less than this is not worth counting among what slow peers hold."""
+_LARGE_BYTES = 16 << 10
+"""After a write of this size we look at once whether the peer took it; after smaller ones now and then."""
 
 
 class Wire(Protocol):
@@ -46,12 +62,20 @@ class Wire(Protocol):
 class Keeper(Protocol):
     """Who keeps the connections: a server's or a client's table of them."""
 
-    def admit(self, connection: "Connection") -> str | None:
-        """Take a new connection in, or say why not."""
+    def admit(self, connection: "Connection", *, file_number: int) -> str | None:
+        """Take a new connection in, or say why not. Its socket has this number among our open files."""
         ...
 
     def forget(self, connection: "Connection", cause: CloseCause, reason: str) -> None:
         """The connection is closed."""
+        ...
+
+    def note_held(self, connection: "Connection", size_bytes: int) -> None:
+        """So much memory is held for the peer now, because it is slow."""
+        ...
+
+    def report_bad_input(self, connection: "Connection", request: Command, reason: str) -> None:
+        """A request was refused because it is none."""
         ...
 
     def report_mistake(self, connection: "Connection", request: Command, error: Exception) -> None:
@@ -63,7 +87,16 @@ class Connection(asyncio.Protocol):
     """A peer. ``owner_state`` is its user's to set, and is never looked at here."""
 
     __slots__ = (
-        *("_awaited", "_backlog", "_cause", "_decoder", "_frame_count", "_handlers", "_holds_back"),
+        *(
+            "_awaited",
+            "_backlog",
+            "_cause",
+            "_decoder",
+            "_frame_count",
+            "_handlers",
+            "_held_bytes",
+            "_holds_back",
+        ),
         *(
             "_is_given_up",
             "_is_lost",
@@ -74,7 +107,7 @@ class Connection(asyncio.Protocol):
             "_read_count",
             "_reason",
         ),
-        *("_unsent", "_watch", "_wire", "_written_bytes", "owner_state", "peer", "peer_host"),
+        *("_socket", "_unsent", "_watch", "_wire", "_written_bytes", "owner_state", "peer", "peer_host"),
     )
 
     _wire: Wire
@@ -98,12 +131,13 @@ class Connection(asyncio.Protocol):
         self._watch = Watch(asyncio.get_running_loop().time())
         # Made when we ask for the first time: on few of a server's connections we ever do.
         self._awaited: AwaitedAnswers | None = None
+        self._socket: socket.socket | None = None
         self._unsent: list[bytes] = []
         self._backlog: Iterator[Command] | None = None
         self._cause: CloseCause | None = None
         self._reason = ""
         self._is_serving = self._is_paused = self._is_given_up = self._is_lost = False
-        self._read_count = self._frame_count = self._written_bytes = 0
+        self._read_count = self._frame_count = self._written_bytes = self._held_bytes = 0
 
     # For the users of a connection.
 
@@ -168,11 +202,20 @@ class Connection(asyncio.Protocol):
         if self._cause is None:
             self._cause, self._reason = cause, reason
             self._backlog = None
+        if not (self._is_given_up or self._is_lost):
+            self._drop_sent()
         self._is_given_up = True
         self._wire.abort()
 
+    def measure_held(self) -> int:
+        """How many bytes we keep for the peer now: its frame that is not whole, and what it does not take."""
+        held_bytes = self._decoder.partial_bytes + self._wire.get_write_buffer_size()
+        self._held_bytes = held_bytes if held_bytes >= _HELD_FROM_BYTES else 0
+        return self._held_bytes
+
     def look(self, now_s: float) -> None:
         """Close the connection if it has kept us waiting for too long."""
+        self._note_held()
         waiting_bytes = self._wire.get_write_buffer_size()
         seen = Seen(
             read_count=self._read_count,
@@ -197,7 +240,10 @@ class Connection(asyncio.Protocol):
         self._wire = transport
         self.peer, self.peer_host = _peer_of(transport)
         transport.set_write_buffer_limits(self._limits.high_water_bytes, self._limits.low_water_bytes)
-        refusal = self._keeper.admit(self)
+        self._socket = transport.get_extra_info("socket")
+        self._set_buffers()
+        file_number = -1 if self._socket is None else self._socket.fileno()
+        refusal = self._keeper.admit(self, file_number=file_number)
         if refusal is not None:
             self.give_up(CloseCause.REFUSED, refusal)
 
@@ -211,6 +257,8 @@ class Connection(asyncio.Protocol):
         else:
             # Some transports hand over what they had read before they were told to pause.
             self._backlog = chain(self._backlog, frames)
+        if self._held_bytes or self._decoder.is_mid_frame:
+            self._note_held()
 
     def pause_writing(self) -> None:
         self._is_paused = True
@@ -219,6 +267,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._is_paused = False
+        self._note_held()
         if not self._holds_back or self._cause is not None:
             return
         backlog, self._backlog = self._backlog, None
@@ -274,13 +323,31 @@ class Connection(asyncio.Protocol):
     def _answer(self, request: Command) -> bytes | None:
         handler = self._handlers.get(request.code)
         if handler is None:
+            self._keeper.report_bad_input(self, request, unsupported_remark(request))
             return frame_unsupported(request)
         try:
             return frame_answer(request, handler(request, self))
         except Exception as error:
             if not is_expected(error):
                 self._keeper.report_mistake(self, request, error)
+            elif is_bad_input(error):
+                self._keeper.report_bad_input(self, request, str(error))
             return frame_failure(request, error)
+
+    def _set_buffers(self) -> None:
+        """Have the kernel keep no more for the peer than the settings say, if they do."""
+        for option, size_bytes in (
+            (socket.SO_SNDBUF, self._limits.send_buffer_bytes),
+            (socket.SO_RCVBUF, self._limits.receive_buffer_bytes),
+        ):
+            if size_bytes and self._socket is not None:
+                self._socket.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+
+    def _drop_sent(self) -> None:
+        """Have the kernel forget what the peer does not take: megabytes that it would keep for minutes."""
+        if self._socket is not None:
+            with contextlib.suppress(OSError, ValueError):  # It may be closed already.
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
     def _flush(self) -> None:
         unsent = self._unsent
@@ -289,6 +356,13 @@ class Connection(asyncio.Protocol):
             unsent.clear()
             self._written_bytes += len(data)
             self._wire.write(data)
+            if self._is_paused or len(data) > _LARGE_BYTES:
+                self._note_held()
+
+    def _note_held(self) -> None:
+        before_bytes = self._held_bytes
+        if self._cause is None and self.measure_held() != before_bytes:
+            self._keeper.note_held(self, self._held_bytes)
 
 
 def _peer_of(transport: asyncio.BaseTransport) -> tuple[str, bytes]:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 
 from tanist.protocol.command import Command
 from tanist.remoting.connection import Connection
+from tanist.remoting.file_limit import first_kept_file
+from tanist.remoting.held import HeldBytes
 from tanist.remoting.line_budget import LineBudget
 from tanist.remoting.settings import ConnectionLimits
 from tanist.remoting.watch import CloseCause, look_interval_s
@@ -14,6 +16,8 @@ from tanist.remoting.watch import CloseCause, look_interval_s
 _log = logging.getLogger(__name__)
 
 _ABORT_S = 1.0
+_REASON_CHARS = 300
+"""A reason may quote what the peer sent."""
 _NOTABLE = {
     CloseCause.REFUSED,
     CloseCause.BAD_FRAME,
@@ -32,6 +36,7 @@ class Connections:
         limits: ConnectionLimits,
         *,
         max_count: int | None,
+        max_held_bytes: int | None = None,
         on_open: Callable[[Connection], None] | None,
         on_close: Callable[[Connection], None] | None,
     ) -> None:
@@ -39,6 +44,8 @@ class Connections:
         """How many connections have ended, by cause."""
         self._limits = limits
         self._max_count = max_count
+        self._max_file = first_kept_file()
+        self._held: HeldBytes[Connection] | None = HeldBytes(max_held_bytes) if max_held_bytes else None
         self._on_open = on_open
         self._on_close = on_close
         self._members: set[Connection] = set()
@@ -59,11 +66,14 @@ class Connections:
         """Over a copy: closing a connection may take it out at once."""
         return iter(list(self._members))
 
-    def admit(self, connection: Connection) -> str | None:
+    def admit(self, connection: Connection, *, file_number: int) -> str | None:
         if self._is_closing:
             return "it came while we stop"
-        if self._max_count is not None and len(self._members) >= self._max_count:
-            return f"there are {self._max_count} connections already"
+        if self._max_count is not None:
+            if len(self._members) >= self._max_count:
+                return f"there are {self._max_count} connections already"
+            if file_number >= self._max_file:
+                return f"{self._max_file} files are open already; raise the limit of open files (ulimit -n)"
         self._members.add(connection)
         self._emptied.clear()
         if self._round is None:
@@ -79,6 +89,8 @@ class Connections:
         if connection not in self._members:
             return  # It was refused: nobody was told that it had opened.
         self._members.remove(connection)
+        if self._held is not None:
+            self._held.note(connection, 0)
         if not self._members:
             self._emptied.set()
             if self._round is not None:
@@ -86,6 +98,24 @@ class Connections:
                 self._round = None
         if self._on_close is not None:
             self._on_close(connection)
+
+    def note_held(self, connection: Connection, size_bytes: int) -> None:
+        """Give up those who have had us hold the most memory for longest, if all together it is too much."""
+        if self._held is None or connection not in self._members:
+            return
+        self._held.note(connection, size_bytes)
+        if not self._held.is_over:
+            return
+        for slow in self._held.make_room(Connection.measure_held):
+            slow.give_up(CloseCause.NOT_READING, "slow peers hold too much memory, and it is the slowest")
+
+    def report_bad_input(self, connection: Connection, request: Command, reason: str) -> None:
+        unwritten = self._budget.spend(asyncio.get_running_loop().time())
+        if unwritten is not None:
+            _log.warning(
+                "request refused peer=%s code=%d reason=%s unwritten=%d",
+                *(connection.peer, request.code, reason[:_REASON_CHARS], unwritten),
+            )
 
     def report_mistake(self, connection: Connection, request: Command, error: Exception) -> None:
         unwritten = self._mistake_budget.spend(asyncio.get_running_loop().time())

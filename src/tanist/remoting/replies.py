@@ -4,7 +4,7 @@ Pure. A one-way request gets no frame, not even to say that it failed: its sende
 put one. Every other request gets exactly one, here or later from whoever the handler left it to.
 """
 
-from tanist.errors import LocalProtocolError, MQError, ResponseError
+from tanist.errors import LocalProtocolError, MQError, RemoteProtocolError, ResponseError
 from tanist.protocol.codes import FLAG_ONE_WAY, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.frame import encode_command
@@ -39,13 +39,25 @@ def frame_failure(request: Command, error: Exception) -> bytes | None:
 
 def frame_unsupported(request: Command) -> bytes | None:
     """The frame that answers a request code nobody handles here."""
-    remark = f"request code {request.code} is not supported"
+    remark = unsupported_remark(request)
     return frame_answer(request, request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark))
+
+
+def unsupported_remark(request: Command) -> str:
+    """What is said of a request code nobody handles here, to its sender and in the log."""
+    return f"request code {request.code} is not supported"
 
 
 def is_expected(error: Exception) -> bool:
     """Whether a peer or the state of things explains the error; any other is a mistake of ours."""
     return isinstance(error, MQError) and not isinstance(error, LocalProtocolError)
+
+
+def is_bad_input(error: Exception) -> bool:
+    """Whether the error says that a request is not what its code says, in its header or its body."""
+    return isinstance(error, RemoteProtocolError) or (
+        isinstance(error, ResponseError) and isinstance(error.__cause__, RemoteProtocolError)
+    )
 
 
 def _describe(error: Exception) -> str:

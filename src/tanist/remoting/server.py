@@ -41,6 +41,7 @@ class RemotingServer:
         self._connections = Connections(
             self._connection_limits,
             max_count=self._limits.server_max_connections,
+            max_held_bytes=self._limits.server_max_held_bytes,
             on_open=on_open,
             on_close=on_close,
         )

@@ -6,6 +6,7 @@ import msgspec
 
 from tanist.errors import ConfigError
 from tanist.model.integers import INT32_MAX
+from tanist.protocol.frame import MAX_FRAME_BYTES
 
 _DEFAULT_HIGH_WATER_BYTES = 1 << 20
 _DEFAULT_LOW_WATER_BYTES = 256 << 10
@@ -15,9 +16,12 @@ _LEAST = {
     "server_channel_max_idle_time_seconds": 0,
     "server_async_semaphore_value": 1,
     "server_socket_backlog": 1,
+    "server_socket_snd_buf_size": 0,
+    "server_socket_rcv_buf_size": 0,
     "server_max_connections": 1,
     "server_frame_timeout_millis": 1,
     "server_write_timeout_millis": 1,
+    "server_max_held_bytes": MAX_FRAME_BYTES,
     "client_channel_max_idle_time_seconds": 0,
     "client_async_semaphore_value": 1,
     "connect_timeout_millis": 1,
@@ -41,6 +45,9 @@ class ConnectionLimits:
     low_water_bytes: int
     max_outstanding: int
     """Requests of ours that may wait for this peer's answer."""
+    send_buffer_bytes: int = 0
+    receive_buffer_bytes: int = 0
+    """What the kernel keeps for the peer; 0 leaves it to the kernel."""
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -49,9 +56,13 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     server_channel_max_idle_time_seconds: int = 120
     server_async_semaphore_value: int = 64
     server_socket_backlog: int = 1024
+    server_socket_snd_buf_size: int = 0
+    server_socket_rcv_buf_size: int = 0
     server_max_connections: int = 20_000
     server_frame_timeout_millis: int = 60_000
     server_write_timeout_millis: int = 30_000
+    server_max_held_bytes: int = 256 << 20
+    """What slow peers may have us hold together: frames that are not whole, answers that wait."""
     write_buffer_high_water_mark: int = 0
     write_buffer_low_water_mark: int = 0
 
@@ -69,6 +80,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             high_water_bytes=high,
             low_water_bytes=low,
             max_outstanding=self.server_async_semaphore_value,
+            send_buffer_bytes=self.server_socket_snd_buf_size,
+            receive_buffer_bytes=self.server_socket_rcv_buf_size,
         )
 
 

@@ -12,7 +12,14 @@ import threading
 from collections.abc import Callable, Sequence
 
 from tanist.clock import Clock
-from tanist.errors import FlushFailed, LocalProtocolError, NotWritable, OffsetOutOfRange, RemoteProtocolError
+from tanist.errors import (
+    FlushFailed,
+    LocalProtocolError,
+    NotWritable,
+    OffsetOutOfRange,
+    RemoteProtocolError,
+    StoreBusy,
+)
 from tanist.model.message import Appended, Message, is_queued
 from tanist.model.offsets import LogOffset, QueueOffset
 from tanist.protocol.layout import LaidOut, lay_out, lay_out_batch
@@ -38,6 +45,8 @@ class CommitLog:
         self.next_queue_offsets: dict[tuple[str, int], int] = {}
         self.refusal: str | None = None
         """Why nothing is written now, or None."""
+        self.busy: str | None = None
+        """Why the disk is too busy for more, or None."""
         self.flush_failure: str | None = None
         """Why the log can not be made durable any more, or None."""
         self._raw_to = -1
@@ -157,18 +166,19 @@ class CommitLog:
             self.flushed_to = target
             return self.flushed_to
 
-    def cut(self, log_offset: int) -> int:
+    def cut(self, log_offset: int, *, is_zero_behind: bool = False) -> int:
         """Forget everything from an offset on: delete later files, zero the rest of this one, durably.
 
         Returns how many bytes were not zero. The zeros matter: bytes that are only forgotten are
         found again, as sound records, at the next start (RocketMQ brings cut messages back so).
+        Where they are known to be there, ``is_zero_behind`` saves looking.
         """
         with self._files_lock:
             self.cut_count += 1
             self._segments.drop_from(log_offset if log_offset > self.log_start else log_offset + 1)
             self.flushed_to = LogOffset(min(self.flushed_to, log_offset))
             cleared = 0
-            if len(self._segments) and log_offset < self._segments.end:
+            if len(self._segments) and log_offset < self._segments.end and not is_zero_behind:
                 segment = self._segments.at(log_offset)
                 cleared = segment.zero_from(log_offset - segment.start)
             # The zeros behind the cut count too, hence one more byte.
@@ -214,6 +224,8 @@ class CommitLog:
     def _check_takes(self, message: Message) -> None:
         if self.refusal is not None:
             raise NotWritable(self.refusal)
+        if self.busy is not None:
+            raise StoreBusy(self.busy)
         if len(message.body) > self._max_body_bytes:
             raise LocalProtocolError(
                 f"a body of {len(message.body)} bytes; at most {self._max_body_bytes} are taken"

@@ -5,6 +5,10 @@ share the next flush (group commit), so a slow disk costs latency and not throug
 ASYNC_FLUSH: nobody waits; the log is flushed by time and by how much is dirty.
 
 A flush that fails is never tried again: all that wait for it fail, and the log takes no more writes.
+
+A flush that lasts too long has the log refuse messages until it is over. They would have to wait behind
+it, or would fill the page cache until the kernel holds back whoever writes: the event loop, and with it
+everybody.
 """
 
 import asyncio
@@ -12,6 +16,8 @@ import logging
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
+
+import psutil
 
 from tanist.clock import Clock
 from tanist.errors import FlushFailed, NotWritable
@@ -21,12 +27,18 @@ from tanist.store.settings import FlushMode, StoreSettings
 _log = logging.getLogger(__name__)
 
 _PAGE_BYTES = 4096
+_DIRTY_SHARE = 10
+"""Where nobody waits for the disk, one part in so many of the memory may wait for it. Linux begins to
+write back by itself there, and stops writers at twice as much."""
 
 
 class Flusher:
     """Flushes one log for as long as ``run`` runs."""
 
-    def __init__(self, log: CommitLog, settings: StoreSettings, clock: Clock) -> None:
+    def __init__(
+        self, log: CommitLog, settings: StoreSettings, clock: Clock, *, max_dirty_bytes: int | None = None
+    ) -> None:
+        """``max_dirty_bytes`` may wait for a slow disk under ASYNC_FLUSH; a share of memory by default."""
         self._log = log
         self._settings = settings
         self._clock = clock
@@ -34,6 +46,12 @@ class Flusher:
         # Log ends only grow between two cuts, so waiters stand in the order in which they are released.
         self._waiters: deque[_Waiter] = deque()
         self._last_flush_s = clock.monotonic_s()
+        self._flush_began_s: float | None = None
+        self._busy_check: asyncio.TimerHandle | None = None
+        is_synchronous = settings.flush_disk_type is FlushMode.SYNC_FLUSH
+        if max_dirty_bytes is None:
+            max_dirty_bytes = psutil.virtual_memory().total // _DIRTY_SHARE
+        self._max_dirty_bytes = 0 if is_synchronous else max_dirty_bytes
         self.flush_count = 0
 
     async def wait(self, end: int) -> bool:
@@ -70,12 +88,19 @@ class Flusher:
         try:
             while True:
                 await self._time_to_flush()
+                self._flush_began_s = loop.time()
+                if self._busy_check is None:
+                    self._check_busy_at(self._flush_began_s + self._busy_after_s)
                 await loop.run_in_executor(executor, self._log.flush)
                 self._flushed()
         except asyncio.CancelledError:
             self._log.flush()
             self._flushed()
             raise
+        finally:
+            if self._busy_check is not None:
+                self._busy_check.cancel()
+                self._busy_check = None
 
     async def _time_to_flush(self) -> None:
         """Return when somebody waits or the log has been dirty long or much enough."""
@@ -100,6 +125,10 @@ class Flusher:
     def _flushed(self) -> None:
         """Release those who have waited for what is durable now."""
         self.flush_count += 1
+        self._flush_began_s = None
+        if self._log.busy is not None:
+            self._log.busy = None
+            _log.warning("disk goes on flushed_to=%d", self._log.flushed_to)
         self._last_flush_s = self._clock.monotonic_s()
         while self._waiters:
             waiter = self._waiters[0]
@@ -113,6 +142,31 @@ class Flusher:
                 waiter.released.set_exception(NotWritable("the message was cut from the log; send it again"))
             else:
                 waiter.released.set_result(None)
+
+    @property
+    def _busy_after_s(self) -> float:
+        return self._settings.os_page_cache_busy_time_out_mills / 1000
+
+    def _check_busy_at(self, when_s: float) -> None:
+        # Set once and not for each flush, of which there may be thousands a second.
+        self._busy_check = asyncio.get_running_loop().call_at(when_s, self._check_busy)
+
+    def _check_busy(self) -> None:
+        """Have the log refuse messages if the flush that runs now is taking too long."""
+        self._busy_check = None
+        if self._flush_began_s is None or self._log.busy is not None:
+            return
+        now_s = asyncio.get_running_loop().time()
+        lasts_s = now_s - self._flush_began_s
+        if lasts_s < self._busy_after_s:
+            self._check_busy_at(self._flush_began_s + self._busy_after_s)
+            return
+        dirty_bytes = self._log.log_end - self._log.flushed_to
+        if dirty_bytes <= self._max_dirty_bytes:
+            self._check_busy_at(now_s + self._busy_after_s)
+            return
+        self._log.busy = f"the disk has been busy with {dirty_bytes} bytes for {lasts_s * 1000:.0f} ms"
+        _log.warning("disk is busy, sends are refused reason=%s", self._log.busy)
 
     def _fail(self, failure: FlushFailed) -> None:
         _log.critical("flush failed flushed_to=%d log_end=%d", self._log.flushed_to, self._log.log_end)

@@ -38,6 +38,8 @@ class LogScan:
     """The store time of the last sound record that was walked over, 0 if there was none."""
     reason: str
     """Why the walk ended there."""
+    is_closed_end: bool = False
+    """Whether the log was closed at this end, so that nothing lies behind it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ _LEAST = {
     "flush_commit_log_least_pages": 0,
     "flush_commit_log_thorough_interval": 1,
     "sync_flush_timeout": 1,
+    "os_page_cache_busy_time_out_mills": 1,
     "flush_interval_consume_queue": 1,
     "file_reserved_time": 0,
     "delete_file_batch_max": 1,
@@ -57,6 +58,8 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     flush_commit_log_least_pages: int = 4
     flush_commit_log_thorough_interval: int = 10_000
     sync_flush_timeout: int = 5_000
+    os_page_cache_busy_time_out_mills: int = 1_000
+    """A flush that lasts longer than this has sends refused."""
     flush_interval_consume_queue: int = 1_000
     file_reserved_time: int = 72
     delete_when: str = "04"

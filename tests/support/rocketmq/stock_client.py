@@ -292,7 +292,7 @@ class StockClients:
         and ``isTraced`` are false; ``timestamp`` is for FROM_TIMESTAMP, in the client's format;
         ``heartbeatMs``, ``maxReconsumeTimes`` and ``pullThreshold`` override the client's defaults. The
         listener fails the first ``failures`` times, wants the message again after ``delayLevel``, and takes
-        ``consumeMs`` over each.
+        ``consumeMs`` over each. ``isAssignedByBroker`` has the broker assign queues, which RocketMQ 5 can.
         """
         options = {"topic": topic, "expression": "*", "from": start, **options}
         return PushConsumer(self._start("push-consumer", name_server, group, **options), self.process)

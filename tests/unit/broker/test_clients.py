@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tanist.broker import clients as clients_module
+from tanist.broker import client_limits
 from tanist.broker.clients import (
     SILENCE_LIMIT_MS,
     Action,
@@ -190,7 +190,7 @@ def test_a_connection_that_changes_its_client_id_changes_the_membership(
 def test_too_many_groups_on_one_connection_are_refused_whole(
     room: Room, first: FakeConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clients_module, "MAX_GROUPS_PER_CONNECTION", 2)
+    monkeypatch.setattr(client_limits, "MAX_GROUPS_PER_CONNECTION", 2)
     room.beat(first, consumer("G", "T"), producers=("P",))
     with pytest.raises(ResponseError, match="3 groups on one connection"):
         room.beat(first, consumer("H", "T"))
@@ -199,6 +199,62 @@ def test_too_many_groups_on_one_connection_are_refused_whole(
 
 
 # Subscriptions.
+
+
+def test_more_members_than_there_is_room_for_are_told_that_we_are_busy(
+    room: Room, first: FakeConnection, second: FakeConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_limits, "MAX_MEMBERS", 2)
+    room.beat(first, consumer("G", "T"), producers=("P",))
+    with pytest.raises(ResponseError) as refusal:
+        room.beat(second, consumer("G", "T"))
+    assert refusal.value.code == ResponseCode.SYSTEM_BUSY
+    assert room.table.member_ids("G") == [first.peer]
+    # A member goes on, and makes room when it goes.
+    room.beat(first, consumer("G", "T"), producers=("P",))
+    room.table.on_unregister(first, consumer_group=None, producer_group="P")
+    room.beat(second, consumer("G", "T"))
+    room.table.on_lost(first)
+    room.beat(second, consumer("G", "T"), producers=("P",))
+    assert room.table.member_ids("G") == [second.peer]
+
+
+def test_more_subscriptions_than_there_is_room_for_are_told_that_we_are_busy(
+    room: Room, first: FakeConnection, second: FakeConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_limits, "MAX_SUBSCRIPTION_BYTES", 10_000)
+    many = subscribe("T", " || ".join(f"tag-{number}" for number in range(50)), sub_version=1)
+    room.beat(first, consumer("G", many))
+    with pytest.raises(ResponseError) as refusal:
+        room.beat(second, consumer("H", many))
+    assert refusal.value.code == ResponseCode.SYSTEM_BUSY
+    assert room.table.member_ids("H") == []
+    # Neither the same again nor a second member of the group takes more; the last one takes all with it.
+    room.beat(first, consumer("G", many))
+    room.beat(second, consumer("G", many))
+    room.table.on_lost(first)
+    room.table.on_lost(second)
+    room.beat(second, consumer("H", many))
+    assert room.table.member_ids("H") == [second.peer]
+
+
+@pytest.mark.parametrize(
+    "heartbeat",
+    [
+        {"client_id": "x" * 1025},
+        {"producers": ("x" * 256,)},
+        {"consumers": ("x" * 256, "T")},
+        {"consumers": ("G", "x" * 256)},
+    ],
+    ids=["client id", "producer group", "consumer group", "topic"],
+)
+def test_names_longer_than_names_are_refused(
+    room: Room, first: FakeConnection, heartbeat: dict[str, Any]
+) -> None:
+    consumers = [consumer(*names)] if (names := heartbeat.pop("consumers", None)) else []
+    with pytest.raises(ResponseError, match="characters: at most"):
+        room.beat(first, *consumers, **heartbeat)
+    assert room.table.on_lost(first) == []
 
 
 def test_a_subscription_is_replaced_only_by_a_newer_one(room: Room, first: FakeConnection) -> None:

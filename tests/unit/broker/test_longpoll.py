@@ -1,6 +1,6 @@
 import pytest
 
-from tanist.broker.longpoll import MAX_PARKED, MAX_PARKED_PER_PEER, ParkedPull, ParkedPulls
+from tanist.broker.longpoll import MAX_PARKED, MAX_PARKED_CHARS, MAX_PARKED_PER_PEER, ParkedPull, ParkedPulls
 
 T = "TopicA"
 
@@ -83,6 +83,17 @@ def test_one_peer_may_park_so_many_and_all_together_so_many() -> None:
     assert not parked.has_room("c")
     parked.arrive(T, 0, 1)
     assert parked.has_room("a")
+
+
+def test_what_parked_pulls_say_is_bounded_together() -> None:
+    parked = ParkedPulls[str]()
+    wordy = make()
+    wordy.text_chars = MAX_PARKED_CHARS - 10
+    parked.park(wordy)
+    assert parked.has_room("other", 10)
+    assert not parked.has_room("other", 11)
+    parked.drop_peer("peer")
+    assert parked.has_room("other", MAX_PARKED_CHARS)
 
 
 def test_the_limits_are_far_above_what_a_client_needs() -> None:

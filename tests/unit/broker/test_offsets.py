@@ -3,10 +3,13 @@ from pathlib import Path
 
 import pytest
 
+from tanist.broker import offsets as offsets_module
 from tanist.broker.offsets import OffsetTable
+from tanist.errors import ResponseError
 from tanist.model.data_version import DataVersion
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.sync import ConsumerOffsetTable
+from tanist.protocol.codes import ResponseCode
 from tanist.store.config_table import ConfigTable
 from tanist.store.disk import Disk
 from tests.support.broker_tables import open_offsets
@@ -162,3 +165,24 @@ def test_cloning_a_group_that_stands_nowhere_changes_nothing(offsets: OffsetTabl
     offsets.commit("H", "T", 1, 9)
     offsets.clone("G", "H", "T")
     assert offsets.queues("H", "T") == {1: 9}
+
+
+def test_a_table_that_is_full_takes_only_what_it_knows(
+    tmp_path: Path, offsets: OffsetTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offsets_module, "MAX_OFFSETS", 3)
+    for queue_id in range(3):
+        offsets.commit("G", "T", queue_id, 5)
+    for refused in (lambda: offsets.commit("G", "T", 3, 5), lambda: offsets.clone("G", "H", "T")):
+        with pytest.raises(ResponseError) as refusal:
+            refused()
+        assert refusal.value.code == ResponseCode.SYSTEM_BUSY
+    assert offsets.groups_of("T") == {"G"}
+    offsets.commit("G", "T", 2, 6)
+    offsets.save()
+    again = open_offsets(tmp_path)
+    with pytest.raises(ResponseError):
+        again.commit("H", "T", 0, 5)
+    again.delete_group("G")
+    again.commit("H", "T", 0, 5)
+    assert again.find("H", "T", 0) == 5

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from tanist.errors import ConnectionLost, LocalProtocolError, RequestTimeout, TooBusy
+from tanist.errors import (
+    ConnectionLost,
+    LocalProtocolError,
+    RemoteProtocolError,
+    RequestTimeout,
+    ResponseError,
+    TooBusy,
+)
 from tanist.protocol import Command, FrameDecoder, encode_command
 from tanist.remoting.connection import MAX_WAITING_BYTES, Connection, Handler
 from tanist.remoting.settings import ConnectionLimits
@@ -73,10 +80,18 @@ class FakeTransport(asyncio.Transport):
 class FakeKeeper:
     ends: list[tuple[CloseCause, str]] = field(default_factory=list[tuple[CloseCause, str]])
     mistakes: list[Exception] = field(default_factory=list[Exception])
+    held: list[int] = field(default_factory=list[int])
+    bad_input: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     refusal: str | None = None
 
-    def admit(self, connection: Connection) -> str | None:
+    def admit(self, connection: Connection, *, file_number: int) -> str | None:
         return self.refusal
+
+    def note_held(self, connection: Connection, size_bytes: int) -> None:
+        self.held.append(size_bytes)
+
+    def report_bad_input(self, connection: Connection, request: Command, reason: str) -> None:
+        self.bad_input.append((request.code, reason))
 
     def forget(self, connection: Connection, cause: CloseCause, reason: str) -> None:
         self.ends.append((cause, reason))
@@ -422,5 +437,63 @@ def test_a_peer_is_known_by_its_address(peername: tuple[Any, ...], peer: str, ho
         FakeTransport(peername).attach(connection)
         assert connection.peer == peer
         assert connection.peer_host.hex() == host
+
+    in_loop(scenario)
+
+
+def test_what_is_not_what_its_code_says_is_reported_with_its_code() -> None:
+    def refuse(request: Command, _connection: Connection) -> None:
+        raise {
+            ECHO: RemoteProtocolError("no JSON"),
+            BIG: ResponseError(13, "no batch"),
+            PARK: ResponseError(16, "you may not"),
+        }[request.code] from RemoteProtocolError("cut short") if request.code == BIG else None
+
+    def scenario() -> None:
+        scene = Scene(handlers={ECHO: refuse, BIG: refuse, PARK: refuse})
+        scene.receive(ask(ECHO), ask(BIG), ask(PARK), ask(4711))
+        assert [answer.code for answer in scene.transport.answers()] == [1, 13, 16, 3]
+        assert [code for code, _reason in scene.keeper.bad_input] == [ECHO, BIG, 4711]
+        assert not scene.keeper.mistakes
+
+    in_loop(scenario)
+
+
+def test_half_a_frame_is_held_until_it_is_whole() -> None:
+    def scenario() -> None:
+        scene = Scene()
+        frame = encode_command(ask(ECHO, body=bytes(50_000)))
+        scene.connection.data_received(frame[:100])
+        scene.connection.data_received(frame[100:40_000])
+        scene.connection.data_received(frame[40_000:])
+        # So little as 100 bytes is not worth the counting.
+        assert scene.keeper.held == [40_000, 0]
+
+    in_loop(scenario)
+
+
+def test_answers_that_the_peer_does_not_take_are_held_until_it_does() -> None:
+    def scenario() -> None:
+        scene = Scene(handlers={BIG: lambda request, _connection: request.reply(body=bytes(20_000))})
+        scene.transport.is_slow = True
+        scene.receive(ask(BIG))
+        waiting_bytes = scene.transport.waiting_bytes
+        assert scene.keeper.held[-1] == waiting_bytes > 20_000
+        scene.transport.take_all()
+        assert scene.keeper.held[-1] == 0
+
+    in_loop(scenario)
+
+
+def test_small_answers_that_pile_up_are_noticed_at_the_next_look() -> None:
+    def scenario() -> None:
+        scene = Scene(handlers={BIG: lambda request, _connection: request.reply(body=bytes(1500))})
+        scene.transport.is_slow = True
+        scene.transport.set_write_buffer_limits(100_000)
+        for _ in range(4):
+            scene.receive(ask(BIG))
+        assert scene.keeper.held == []
+        scene.connection.look(1.0)
+        assert scene.keeper.held == [scene.transport.waiting_bytes]
 
     in_loop(scenario)

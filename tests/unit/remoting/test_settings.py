@@ -10,9 +10,12 @@ def test_the_keys_and_their_defaults_are_rocketmqs() -> None:
         "serverChannelMaxIdleTimeSeconds": 120,
         "serverAsyncSemaphoreValue": 64,
         "serverSocketBacklog": 1024,
+        "serverSocketSndBufSize": 0,
+        "serverSocketRcvBufSize": 0,
         "serverMaxConnections": 20_000,
         "serverFrameTimeoutMillis": 60_000,
         "serverWriteTimeoutMillis": 30_000,
+        "serverMaxHeldBytes": 256 << 20,
         "writeBufferHighWaterMark": 0,
         "writeBufferLowWaterMark": 0,
     }

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tanist.errors import FlushFailed, NotWritable
+from tanist.errors import FlushFailed, NotWritable, StoreBusy
 from tanist.store import FlushMode, StoreSettings
 from tanist.store.commitlog import CommitLog
 from tanist.store.flush import Flusher
@@ -22,7 +22,9 @@ EAGER = msgspec.structs.replace(SMALL, flush_interval_commit_log=1)
 class _Flushing:
     """A log and its flusher, on a disk whose syncs can be held up or broken."""
 
-    def __init__(self, tmp_path: Path, settings: StoreSettings = SYNC) -> None:
+    def __init__(
+        self, tmp_path: Path, settings: StoreSettings = SYNC, *, max_dirty_bytes: int | None = None
+    ) -> None:
         self.disk = FailingDisk()
         segments = Segments(self.disk, tmp_path, settings.mapped_file_size_commit_log)
         segments.open()
@@ -30,7 +32,7 @@ class _Flushing:
         self.log = CommitLog(segments, store_host=bytes(8), max_body_bytes=4096, clock=self.clock)
         self.log.append(make_message())
         self.log.flush()
-        self.flusher = Flusher(self.log, settings, self.clock)
+        self.flusher = Flusher(self.log, settings, self.clock, max_dirty_bytes=max_dirty_bytes)
         self.sync_count = self.disk.sync_count
 
     def append(self) -> int:
@@ -256,3 +258,65 @@ def test_with_sync_flush_what_nobody_waits_for_is_not_left_lying(tmp_path: Path)
     flushing = _Flushing(tmp_path, SYNC)
     flushing.append()
     assert flushing.flusher._is_due()
+
+
+IMPATIENT = {"os_page_cache_busy_time_out_mills": 20}
+
+
+def test_a_flush_that_lasts_too_long_has_messages_refused_until_it_is_over(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path, msgspec.structs.replace(SYNC, **IMPATIENT))
+        flushing.disk.may_sync.clear()
+        task = asyncio.create_task(flushing.flusher.run())
+        waiting = asyncio.create_task(flushing.flusher.wait(flushing.append()))
+        await until(lambda: flushing.log.busy is not None)
+        with pytest.raises(StoreBusy, match=r"the disk has been busy with [0-9]+ bytes for [0-9]+ ms"):
+            flushing.append()
+        flushing.disk.may_sync.set()
+        assert await waiting
+        assert flushing.log.busy is None
+        assert await flushing.flusher.wait(flushing.append())
+        await _stop(task)
+
+    asyncio.run(scenario())
+
+
+def test_where_nobody_waits_a_slow_disk_matters_when_too_much_waits_for_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = msgspec.structs.replace(EAGER, flush_commit_log_least_pages=0, **IMPATIENT)
+        flushing = _Flushing(tmp_path, settings, max_dirty_bytes=2000)
+        flushing.disk.may_sync.clear()
+        task = asyncio.create_task(flushing.flusher.run())
+        flushing.append()
+        await until(lambda: flushing.syncs == 1)
+        began_s = asyncio.get_running_loop().time()
+        await until(lambda: asyncio.get_running_loop().time() - began_s > 0.1)
+        assert flushing.log.busy is None
+        while flushing.log.log_end - flushing.log.flushed_to <= 2000:
+            flushing.append()
+        await until(lambda: flushing.log.busy is not None)
+        flushing.disk.may_sync.set()
+        await until(lambda: flushing.log.busy is None)
+        await _stop(task)
+
+    asyncio.run(scenario())
+
+
+def test_the_time_of_a_flush_counts_from_its_own_beginning(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path, msgspec.structs.replace(SYNC, os_page_cache_busy_time_out_mills=300))
+        loop = asyncio.get_running_loop()
+        task = asyncio.create_task(flushing.flusher.run())
+        first_s = loop.time()
+        assert await flushing.flusher.wait(flushing.append())
+        await until(lambda: loop.time() - first_s > 0.15)
+        flushing.disk.may_sync.clear()
+        second_s = loop.time()
+        waiting = asyncio.create_task(flushing.flusher.wait(flushing.append()))
+        await until(lambda: flushing.log.busy is not None)
+        assert loop.time() - second_s >= 0.3
+        flushing.disk.may_sync.set()
+        assert await waiting
+        await _stop(task)
+
+    asyncio.run(scenario())

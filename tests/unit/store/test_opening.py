@@ -10,6 +10,7 @@ from tanist.protocol.record import encode_record
 from tanist.store import MessageStore
 from tanist.store.checkpoint import load_checkpoint, save_checkpoint
 from tanist.store.disk import Disk
+from tanist.store.segment import Segment
 from tests.support.clocks import FakeClock
 from tests.support.failing_disk import FailingDisk
 from tests.support.messages import SMALL, TOPIC, bodies, kill, make_message, numbered, open_store, tree
@@ -471,3 +472,32 @@ def test_epochs_that_begin_behind_the_end_are_forgotten(tmp_path: Path) -> None:
         store.begin_epoch(9)
     with open_store(tmp_path) as store:
         assert store.epochs.epochs == ((9, starts[2]),)
+
+
+def _refuse_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(_segment: Segment, *_arguments: object) -> int:
+        raise AssertionError("somebody looks behind the end of the log")
+
+    monkeypatch.setattr(Segment, "find", look)
+    monkeypatch.setattr(Segment, "zero_from", look)
+
+
+def test_nobody_looks_behind_the_end_of_a_log_that_we_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(tmp_path) as store:
+        end = store.append(make_message()).end
+    _refuse_to_look(monkeypatch)
+    with open_store(tmp_path) as store:
+        assert (store.recovery.was_closed, store.log.log_end, store.log.flushed_to) == (True, end, end)
+        assert store.append(make_message()).log_offset == end
+
+
+def test_a_log_that_nobody_closed_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(tmp_path)
+    store.append(make_message())
+    store.checkpoint()
+    kill(store)
+    _refuse_to_look(monkeypatch)
+    with pytest.raises(AssertionError, match="looks behind"):
+        open_store(tmp_path)

@@ -6,6 +6,7 @@ The tables decide; here their actions are carried out on the connections.
 import logging
 from collections.abc import Iterable
 
+from tanist.broker.client_limits import check_locks
 from tanist.broker.clients import Action, AskForSubscriptions, CloseConnection, EnsureGroup, NotifyMembers
 from tanist.broker.consumer_group import Client
 from tanist.broker.heartbeat import read_heartbeat
@@ -100,6 +101,7 @@ class ClientHandler:
 
     def lock_queues(self, command: Command, _connection: Connection) -> Command:
         wanted = decode_java_json(command.body, QueueLocks)
+        check_locks(wanted.client_id, wanted.consumer_group, wanted.queues)
         held = self._state.locks.lock(
             wanted.consumer_group,
             wanted.queues,

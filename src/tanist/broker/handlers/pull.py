@@ -87,7 +87,7 @@ class PullHandler:
         found = self._read(pull, request.queue_offset)
         may_wait = request.sys_flag & _SUSPEND and request.suspend_timeout_ms > 0
         if may_wait and _code(found, request.queue_offset) is ResponseCode.PULL_NOT_FOUND:
-            if not self._parked.has_room(connection):
+            if not self._parked.has_room(connection, _text_chars(request)):
                 raise ResponseError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many pulls wait for messages")
             # What is kept must not keep the bytes of the whole read in which the pull came.
             kept = replace(pull, command=command.without_content())
@@ -251,6 +251,7 @@ class PullHandler:
                 deadline_ms=deadline_ms,
                 peer=pull.connection,
                 owner=pull,
+                text_chars=_text_chars(request),
             )
         )
         self._set_timer()
@@ -290,6 +291,14 @@ def _code(found: QueueRead, asked_offset: int) -> ResponseCode:
         # A consumer that stands behind an empty queue must go back to its start; one at 0 waits.
         return ResponseCode.PULL_OFFSET_MOVED if asked_offset != 0 else ResponseCode.PULL_NOT_FOUND
     return _CODES[found.outcome]
+
+
+def _text_chars(request: PullMessageRequest) -> int:
+    """How much text a parked pull keeps that is its sender's to choose, beside names that exist."""
+    chars = len(request.subscription) if request.subscription else 0
+    if request.expression_type or request.proxy_forward_client_id:
+        chars += len(request.expression_type or "") + len(request.proxy_forward_client_id or "")
+    return chars
 
 
 def _subscription_of(request: PullMessageRequest) -> SubscriptionData:

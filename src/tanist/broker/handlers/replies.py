@@ -11,7 +11,7 @@ from tanist.broker.consumer_group import Client
 from tanist.broker.handlers.send import make_intake
 from tanist.broker.state import BrokerState
 from tanist.broker.system_topics import is_open_to_sends
-from tanist.errors import DiskFull, MQError, NotWritable, ResponseError
+from tanist.errors import DiskFull, MQError, NotWritable, ProtocolError, ResponseError
 from tanist.model.message import Message
 from tanist.model.offsets import QueueOffset
 from tanist.model.property_names import PUSH_REPLY_TIME, REPLY_TO_CLIENT
@@ -94,6 +94,8 @@ class ReplyHandler:
             # Somebody waits for the reply, and nobody for its copy.
             _log.debug("reply not stored topic=%s reason=%s", message.topic, error)
             return None
+        except ProtocolError as error:
+            raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from error
         return SendMessageResponse(
             msg_id=encode_offset_id(self._state.store_host, stored.log_offset),
             queue_id=message.queue_id,

@@ -10,7 +10,7 @@ from tanist.broker.handlers.retries import redirect
 from tanist.broker.intake import Intake
 from tanist.broker.state import BrokerState
 from tanist.broker.system_topics import is_open_to_sends
-from tanist.errors import DiskFull, NotWritable, ProtocolError, ResponseError
+from tanist.errors import DiskFull, NotWritable, ProtocolError, ResponseError, StoreBusy
 from tanist.model.message import Appended, Message
 from tanist.model.property_names import WAIT
 from tanist.model.topics import RETRY_PREFIX, TopicConfig
@@ -119,6 +119,9 @@ class SendHandler:
             raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a retry topic takes no batches")
         try:
             return writer.append_packed(message) if is_batch else writer.append(message)
+        except StoreBusy as error:
+            remark = f"[PC_SYNCHRONIZED]broker busy, start flow control for a while: {error}"
+            raise ResponseError(ResponseCode.SYSTEM_BUSY, remark) from error
         except (NotWritable, DiskFull, OSError) as error:
             raise ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from error
         except ProtocolError as error:

@@ -50,6 +50,10 @@ final class Pushed implements Scenario.Named {
         if (options.getBooleanValue("isBroadcasting")) {
             broadcast();
         }
+        if (options.getBooleanValue("isAssignedByBroker")) {
+            // Only RocketMQ 5 has this, so it is not named here.
+            consumer.getClass().getMethod("setClientRebalance", boolean.class).invoke(consumer, false);
+        }
         consumer.subscribe(topic, Selecting.selector(options));
         Failing failing = new Failing(options);
         if (options.getBooleanValue("isOrderly")) {

@@ -300,6 +300,22 @@ def test_a_queue_is_locked_for_one_client_until_it_gives_it_up(desk: Desk) -> No
     assert locked_for_other() == [Q0]
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"client_id": "x" * 1025},
+        {"consumer_group": "x" * 256},
+        {"queues": [MessageQueue(topic="x" * 256, broker_name="b", queue_id=0)]},
+        {"queues": [MessageQueue(topic="T", broker_name="x" * 256, queue_id=0)]},
+    ],
+)
+def test_a_lock_with_a_name_longer_than_names_are_is_refused(desk: Desk, names: dict[str, Any]) -> None:
+    wanted: dict[str, Any] = {"client_id": "c", "consumer_group": "G", "queues": [Q0], **names}
+    with pytest.raises(ResponseError, match="characters: at most"):
+        desk.ask(RequestCode.LOCK_BATCH_MQ, body=bodies.QueueLocks(**wanted))
+    assert len(desk.state.locks) == 0
+
+
 def test_a_lock_that_is_not_renewed_is_for_the_next_who_asks(desk: Desk) -> None:
     for client_id in ("first", "second"):
         body = bodies.QueueLocks(client_id=client_id, consumer_group="G", queues=[Q0])

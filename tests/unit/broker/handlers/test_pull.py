@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tanist.broker import longpoll
 from tanist.broker.consumer_group import Client
 from tanist.broker.handlers import pull as pull_module
 from tanist.broker.handlers.pull import PullHandler
@@ -546,6 +547,19 @@ class TestParked:
             answer = pulling.pull(sys_flag=SUSPEND | SUBSCRIPTION, connection=others)
             assert answer is not None
             assert answer.code == C.SYSTEM_BUSY
+
+        run(tmp_path, scenario)
+
+    def test_too_much_text_is_not_kept_for_them(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(longpoll, "MAX_PARKED_CHARS", 20)
+
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park(subscription="a || b || c", proxy_forward_client_id="proxy")
+            assert pulling.code(sys_flag=SUSPEND | SUBSCRIPTION, subscription="a || b") == C.SYSTEM_BUSY
+            pulling.handler.on_lost(pulling.connection)
+            pulling.park(subscription="a || b")
 
         run(tmp_path, scenario)
 

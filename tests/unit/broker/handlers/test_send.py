@@ -439,6 +439,23 @@ class TestSynchronousFlush:
 
         run(tmp_path, scenario, store_settings=SYNC)
 
+    def test_sends_are_refused_while_the_disk_is_stuck(self, tmp_path: Path) -> None:
+        async def scenario(sending: _Sending) -> None:
+            sending.broker.disk.may_sync.clear()
+            sending.broker.start_flushing()
+            assert sending.send() is None
+            await until(lambda: sending.state.store.log.busy is not None)
+            refusal = sending.send()
+            assert refusal is not None
+            assert (refusal.code, (refusal.remark or "")[:17]) == (C.SYSTEM_BUSY, "[PC_SYNCHRONIZED]")
+            sending.broker.disk.may_sync.set()
+            await until(lambda: len(sending.connection.sent) == 1)
+            assert sending.send() is None
+            await until(lambda: len(sending.connection.sent) == 2)
+
+        impatient = msgspec.structs.replace(SYNC, os_page_cache_busy_time_out_mills=20)
+        run(tmp_path, scenario, store_settings=impatient)
+
     def test_a_producer_that_is_gone_disturbs_nobody(self, tmp_path: Path) -> None:
         async def scenario(sending: _Sending) -> None:
             sending.send()
