@@ -165,6 +165,11 @@ class ConsumeQueue:
             self._files.remove(self._path(self._starts.pop(0)))
             is_synced = False
 
+    def remove(self) -> None:
+        """Delete all files, and the folder."""
+        self._drop_files()
+        self._files.disk.remove_dir(self._directory)
+
     # Inside
 
     def _path(self, start: int) -> Path:

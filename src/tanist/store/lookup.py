@@ -5,6 +5,7 @@ from tanist.model.offsets import QueueOffset
 from tanist.protocol.record import Record, decode_record
 from tanist.protocol.tags import index_keys
 from tanist.store.commitlog import CommitLog
+from tanist.store.deletions import Deletions
 from tanist.store.key_index import KeyIndex
 from tanist.store.queues import Queues
 from tanist.store.time_lookup import Boundary, offset_at_time
@@ -15,10 +16,11 @@ MAX_TIMESTAMP_MS = (1 << 63) - 1
 class Lookup:
     """Reads one store's log through its indexes."""
 
-    def __init__(self, log: CommitLog, queues: Queues, index: KeyIndex) -> None:
+    def __init__(self, log: CommitLog, queues: Queues, index: KeyIndex, deletions: Deletions) -> None:
         self._log = log
         self._queues = queues
         self._index = index
+        self._deletions = deletions
 
     def records(self, topic: str, queue_id: int, queue_offset: int, max_count: int) -> list[Record]:
         """The messages of a queue from an offset on. Fillers are passed over."""
@@ -40,9 +42,11 @@ class Lookup:
     ) -> list[Record]:
         """The newest messages of a topic that carry a key (or have it as unique id), newest first."""
         found: list[Record] = []
+        first_kept = self._deletions.first_kept(topic, self._log.log_start)
         last_offset = -1
         for log_offset in self._index.find(topic, key, begin_ms, end_ms):
-            if len(found) >= max_count:
+            # The newest come first, so behind a deleted one there are only deleted ones.
+            if len(found) >= max_count or log_offset < first_kept:
                 break
             # A message that has the key twice stands twice in a row.
             record = self._record_at(log_offset) if log_offset != last_offset else None

@@ -64,6 +64,9 @@ class TopicHandler:
             raise ResponseError(ResponseCode.INVALID_PARAMETER, "the topic has no name")
         self._refuse_system_topic(topic)
         _log.info("topic deletion asked topic=%s by=%s", topic, connection.peer)
+        # The messages first: a crash in between leaves a topic to delete again, and not its messages to a
+        # topic that is made again under the name.
+        self._state.store.delete_topics([topic])
         self._state.topics.delete(topic)
         self._state.offsets.delete_topic(topic)
         return command.reply()
