@@ -7,11 +7,13 @@ from typing import cast
 
 from tanist.broker.clients import ClientTable
 from tanist.broker.groups import GroupTable
+from tanist.broker.live_config import LiveConfig
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.placing import Placing
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
+from tanist.broker.stats import Counters
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
@@ -23,6 +25,7 @@ from tanist.protocol.headers.base import Header
 from tanist.remoting import Connection, Handler
 from tanist.store.config_table import ConfigTable
 from tanist.store.disk import Disk
+from tanist.store.upkeep import Upkeep
 from tests.support.clocks import FakeClock
 from tests.support.messages import open_store
 
@@ -53,6 +56,7 @@ def open_state(root: Path, settings: BrokerSettings = SETTINGS, *, clock: Clock 
     store = open_store(root, clock=clock)
     return BrokerState(
         settings=settings,
+        config=LiveConfig(settings, store.settings),
         store=store,
         topics=open_topics(root, settings, clock=clock),
         groups=open_groups(root, settings, clock=clock),
@@ -61,6 +65,8 @@ def open_state(root: Path, settings: BrokerSettings = SETTINGS, *, clock: Clock 
         locks=QueueLocks(),
         placing=Placing(delay_levels=store.settings.delay_levels),
         writer=cast("LogWriter", None),
+        counters=Counters(cluster=settings.broker_cluster_name, boot_ms=clock.now_ms()),
+        upkeep=Upkeep(store, clock),
         clock=clock,
         store_host=pack_host("127.0.0.1", 10911),
         pid=1,

@@ -15,15 +15,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tanist.broker.clients import ClientTable
+from tanist.broker.config_file import ConfigFile
+from tanist.broker.counting import Counting
 from tanist.broker.groups import GroupTable
 from tanist.broker.handlers import all_routes, clients, fast_routes
 from tanist.broker.handlers.pull import PullHandler
+from tanist.broker.live_config import LiveConfig
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.placing import Placing
 from tanist.broker.registration import Registration
 from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from tanist.broker.state import BrokerState
+from tanist.broker.stats import Counters
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock, SystemClock
@@ -57,12 +61,15 @@ class Broker:
         limits: ServerLimits | None = None,
         tls: TlsSettings | None = None,
         clock: Clock | None = None,
+        config_file: Path | None = None,
     ) -> None:
+        """``config_file`` is where the settings come from, and where changes of them are written to."""
         self._settings = settings
         self._store_settings = store_settings
         self._limits = limits or ServerLimits()
         self._tls = tls
         self._clock = clock or SystemClock()
+        self._config_file = config_file
 
     @property
     def address(self) -> str:
@@ -79,6 +86,8 @@ class Broker:
                 async with asyncio.TaskGroup() as tasks:
                     flusher = Flusher(store.log, self._store_settings, self._clock)
                     state = self._make_state(root, store, LogWriter(store, flusher, tasks), host)
+                    state.config.on_change(state.use_config)
+                    state.config.on_change(lambda: flusher.use(state.config.store))
                     async with (
                         self._chores(state, flusher, tasks),
                         self._listening(state),
@@ -94,8 +103,11 @@ class Broker:
 
     def _make_state(self, root: Path, store: MessageStore, writer: LogWriter, host: bytes) -> BrokerState:
         disk = Disk()
+        file = ConfigFile(self._config_file) if self._config_file is not None else None
+        fixed = [self._limits] if self._tls is None else [self._limits, self._tls]
         return BrokerState(
             settings=self._settings,
+            config=LiveConfig(self._settings, self._store_settings, *fixed, file=file),
             store=store,
             topics=TopicTable.open(ConfigTable(disk, root, TopicConfigTable), self._settings, self._clock),
             groups=GroupTable.open(
@@ -106,6 +118,8 @@ class Broker:
             locks=QueueLocks(),
             placing=Placing(delay_levels=self._store_settings.delay_levels),
             writer=writer,
+            counters=Counters(cluster=self._settings.broker_cluster_name, boot_ms=self._clock.now_ms()),
+            upkeep=Upkeep(store, self._clock),
             clock=self._clock,
             store_host=host,
             pid=os.getpid(),
@@ -116,12 +130,14 @@ class Broker:
         self, state: BrokerState, flusher: Flusher, tasks: asyncio.TaskGroup
     ) -> AsyncGenerator[None]:
         """Do what has to be done now and then; at the end the offsets are saved once more."""
-        upkeep = Upkeep(state.store, self._clock)
+        counting = Counting(state)
+        state.store.dispatcher.listeners.append(counting.on_indexed)
         chores = [
             tasks.create_task(_lasting("flush", flusher.run)),
-            tasks.create_task(_lasting("upkeep", upkeep.run)),
+            tasks.create_task(_lasting("upkeep", state.upkeep.run)),
             tasks.create_task(_lasting("offsets", lambda: self._keep_offsets(state))),
             tasks.create_task(_lasting("clients", lambda: self._scan_clients(state))),
+            tasks.create_task(_lasting("counting", counting.run)),
         ]
         try:
             yield
@@ -188,7 +204,7 @@ class Broker:
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1, thread_name_prefix="offsets") as executor:
             while True:
-                await asyncio.sleep(self._settings.flush_consumer_offset_interval / 1000)
+                await asyncio.sleep(state.settings.flush_consumer_offset_interval / 1000)
                 if finish := state.offsets.start_save():
                     await loop.run_in_executor(executor, finish)
 

@@ -34,6 +34,8 @@ class QueueRead:
     max_offset: int
     pieces: list[memoryview]
     message_count: int = 0
+    read_to: int | None = None
+    """Where in the log the last message lies that was looked at; None if none was."""
 
 
 def read_queue(
@@ -58,17 +60,18 @@ def read_queue(
     if queue_offset > high:
         return QueueRead(Outcome.OFFSET_OVERFLOW_BADLY, high, low, high, [])
     runs = _Runs()
-    next_offset = queue_offset
+    next_offset, read_to = queue_offset, None
     for entry in _entries(queue, queue_offset, chunk_count=max_count):
         if runs.message_count and (
             runs.message_count >= max_count or runs.size_bytes + entry.size_bytes > max_bytes
         ):
             break
         next_offset += 1
+        read_to = entry.log_offset
         if not entry.is_filler and is_wanted(entry.tags_code):
             runs.add(entry.log_offset, entry.size_bytes)
     outcome = Outcome.FOUND if runs.message_count else Outcome.NO_MATCHED_MESSAGE
-    return QueueRead(outcome, next_offset, low, high, runs.read(store), runs.message_count)
+    return QueueRead(outcome, next_offset, low, high, runs.read(store), runs.message_count, read_to)
 
 
 def _entries(queue: ConsumeQueue, queue_offset: int, *, chunk_count: int) -> Iterator[QueueEntry]:

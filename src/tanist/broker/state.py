@@ -4,14 +4,17 @@ from dataclasses import dataclass
 
 from tanist.broker.clients import ClientTable
 from tanist.broker.groups import GroupTable
+from tanist.broker.live_config import LiveConfig
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.placing import Placing
 from tanist.broker.settings import BrokerSettings
+from tanist.broker.stats import Counters
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
 from tanist.store import MessageStore
+from tanist.store.upkeep import Upkeep
 
 
 @dataclass(slots=True)
@@ -19,6 +22,8 @@ class BrokerState:
     """One broker's tables, its store and its clock."""
 
     settings: BrokerSettings
+    """As they are now: read them when they are needed, for some can be changed while the broker runs."""
+    config: LiveConfig
     store: MessageStore
     topics: TopicTable
     groups: GroupTable
@@ -27,7 +32,19 @@ class BrokerState:
     locks: QueueLocks
     placing: Placing
     writer: LogWriter
+    counters: Counters
+    upkeep: Upkeep
     clock: Clock
     store_host: bytes
     """This broker's address as its records carry it, packed."""
     pid: int
+
+    def use_config(self) -> None:
+        """Let the settings of ``config`` take effect."""
+        is_permission_changed = self.settings.broker_permission != self.config.broker.broker_permission
+        self.settings = self.groups.settings = self.config.broker
+        self.topics.use(self.settings)
+        self.store.settings = self.config.store
+        if is_permission_changed:
+            # The route says what may be done with every topic, and name servers take only what is newer.
+            self.topics.touch()

@@ -18,6 +18,7 @@ from tanist.protocol.queue_entry import (
     QueueEntry,
     decode_entries,
     encode_entry,
+    total_size_bytes,
 )
 from tanist.store.disk import File
 from tanist.store.open_files import OpenFiles
@@ -90,15 +91,16 @@ class ConsumeQueue:
         """Entries from an offset on, at most ``max_count`` of them."""
         if not self.min_offset <= queue_offset <= self.max_offset:
             raise OffsetOutOfRange("queue offset", queue_offset, self.min_offset, self.max_offset)
-        position = queue_offset * ENTRY_BYTES
-        end = min(queue_offset + max_count, self.max_offset) * ENTRY_BYTES
         found: list[QueueEntry] = []
-        while position < end:
-            start = position - position % self._file_bytes
-            size = min(end, start + self._file_bytes) - position
-            found += decode_entries(self._file(start).read(position - start, size))
-            position += size
+        for data in self._read(queue_offset, min(queue_offset + max_count, self.max_offset)):
+            found += decode_entries(data)
         return found
+
+    def size_bytes(self, start: int, end: int) -> int:
+        """What the messages of ``[start, end)`` take in the log, those that are deleted left out."""
+        starts = range(max(start, self.min_offset), end, _WALK_ENTRIES)
+        pieces = (self._read(first, min(first + _WALK_ENTRIES, end)) for first in starts)
+        return sum(total_size_bytes(data) for piece in pieces for data in piece)
 
     def entry(self, queue_offset: int) -> QueueEntry:
         """One entry that the queue has."""
@@ -171,6 +173,15 @@ class ConsumeQueue:
         self._files.disk.remove_dir(self._directory)
 
     # Inside
+
+    def _read(self, queue_offset: int, end: int) -> Iterator[bytes]:
+        """The bytes of some entries, one piece a file."""
+        position = queue_offset * ENTRY_BYTES
+        while position < end * ENTRY_BYTES:
+            start = position - position % self._file_bytes
+            size = min(end * ENTRY_BYTES, start + self._file_bytes) - position
+            yield self._file(start).read(position - start, size)
+            position += size
 
     def _path(self, start: int) -> Path:
         return self._directory / segment_name(start)

@@ -36,6 +36,10 @@ class Flusher:
         self._last_flush_s = clock.monotonic_s()
         self.flush_count = 0
 
+    def use(self, settings: StoreSettings) -> None:
+        """Go on with these settings; a wait that has begun keeps its end."""
+        self._settings = settings
+
     async def wait(self, end: int) -> bool:
         """Wait until the log is durable up to ``end``; False if that took longer than syncFlushTimeout.
 

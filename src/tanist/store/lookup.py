@@ -49,7 +49,7 @@ class Lookup:
             if len(found) >= max_count or log_offset < first_kept:
                 break
             # A message that has the key twice stands twice in a row.
-            record = self._record_at(log_offset) if log_offset != last_offset else None
+            record = self.record_at(log_offset) if log_offset != last_offset else None
             last_offset = log_offset
             # Only hashes are indexed: the message itself says whether it is meant.
             if (
@@ -75,8 +75,8 @@ class Lookup:
             time_of, timestamp_ms, min_offset=queue.min_offset, max_offset=queue.max_offset, boundary=boundary
         )
 
-    def _record_at(self, log_offset: int) -> Record | None:
-        """The record at an offset that the key index names; None if there is none (any more).
+    def record_at(self, log_offset: int) -> Record | None:
+        """The record at an offset, such as the key index names; None if there is none (any more).
 
         RocketMQ does not take cut messages out of its index.
         """

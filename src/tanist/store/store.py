@@ -209,7 +209,11 @@ class MessageStore:
         """
         # So that the queues know all that is to go.
         self.dispatcher.run()
-        found = self.queues.topics().intersection(topics)
+        found = {
+            topic
+            for (topic, _), queue in self.queues
+            if topic in topics and queue.min_offset < queue.max_offset
+        }
         if found:
             self._deletions.add(found, self.log.log_end)
             self.queues.hide_all(found)
@@ -252,7 +256,16 @@ class MessageStore:
         """Whether the log has all that a topic got since it was deleted; False if it never was."""
         return self._deletions.first_kept(topic, self.log.log_start) > self.log.log_start
 
+    def earliest_timestamp_ms(self) -> int | None:
+        """When the log's first message was stored; None in an empty log."""
+        record = self._lookup.record_at(self.log.log_start)
+        return None if record is None else record.store_timestamp_ms
+
     # Upkeep
+
+    def used_ratio(self) -> float:
+        """How full the disk is, from 0 to 1."""
+        return self._disk.used_ratio(self.root)
 
     def checkpoint(self) -> None:
         """Make log and indexes durable, and write down up to where."""
@@ -288,7 +301,7 @@ class MessageStore:
             modified_ms=[segment.modified_ms for segment in self.log.segments],
             now_ms=now_ms,
             local_hour=datetime.fromtimestamp(now_ms / 1000).astimezone().hour,
-            used_ratio=self._disk.used_ratio(self.root),
+            used_ratio=self.used_ratio(),
             is_asked=is_asked,
         )
         self._refuse_for_disk(plan.refusal)

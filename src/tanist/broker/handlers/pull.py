@@ -12,7 +12,9 @@ import logging
 from dataclasses import dataclass, replace
 
 from tanist.broker.longpoll import ParkedPull, ParkedPulls
+from tanist.broker.memory import hot_bytes
 from tanist.broker.reading import Outcome, QueueRead, read_queue
+from tanist.broker.slave_reads import is_behind, suggested_broker_id
 from tanist.broker.state import BrokerState
 from tanist.broker.tag_filter import TagFilter
 from tanist.errors import ResponseError
@@ -158,10 +160,7 @@ class PullHandler:
             )
         group = state.groups.ensure(group_name)
         if group is None:
-            raise ResponseError(
-                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"group {group_name} does not exist; create it first",
-            )
+            raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, state.groups.absence(group_name))
         if not group.is_consume_enabled:
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, f"group {group_name} may not consume: it is disabled"
@@ -203,15 +202,44 @@ class PullHandler:
 
     def _answer(self, pull: _Pull, found: QueueRead) -> bytes:
         code = _code(found, pull.request.queue_offset)
+        body_bytes = sum(map(len, found.pieces))
+        self._count(pull, found, body_bytes)
         header = PullMessageResponse(
-            suggested_broker_id=self._state.settings.broker_id,
+            suggested_broker_id=self._suggested_broker_id(pull, found),
             next_begin_offset=QueueOffset(found.next_offset),
             min_offset=QueueOffset(found.min_offset),
             max_offset=QueueOffset(found.max_offset),
         )
         answer = pull.command.reply(code, header, remark=found.outcome.value)
-        body_bytes = sum(map(len, found.pieces))
         return b"".join((encode_head(answer, body_bytes), *found.pieces))
+
+    def _suggested_broker_id(self, pull: _Pull, found: QueueRead) -> int:
+        state = self._state
+        group = state.groups.find(pull.request.consumer_group)
+        assert group is not None  # Whoever is answered was checked in the same turn.
+        return suggested_broker_id(
+            group,
+            is_slave_read_enabled=state.settings.slave_read_enable,
+            is_behind=is_behind(
+                read_to=found.read_to,
+                log_end=state.store.log.log_end,
+                hot_bytes=hot_bytes(state.store.settings),
+            ),
+        )
+
+    def _count(self, pull: _Pull, found: QueueRead, body_bytes: int) -> None:
+        state = self._state
+        if not found.message_count:
+            state.counters.on_missed()
+            return
+        topic = pull.request.topic
+        state.counters.on_pulled(
+            topic,
+            pull.request.consumer_group,
+            count=found.message_count,
+            size_bytes=body_bytes,
+            is_system=state.topics.is_system(topic),
+        )
 
     def _park(self, pull: _Pull, queue_offset: int, deadline_ms: int) -> None:
         request = pull.request

@@ -11,6 +11,7 @@ import msgspec
 from tanist.broker.names import check_topic_name
 from tanist.broker.queue_look import queue_bounds, store_time_ms
 from tanist.broker.state import BrokerState
+from tanist.broker.stats import Stat
 from tanist.broker.topic_attributes import alter_attributes
 from tanist.errors import LocalProtocolError, ResponseError
 from tanist.model.data_version import DataVersion
@@ -105,7 +106,8 @@ class TopicHandler:
                 for queue_id in range(max(config.read_queue_count, config.write_queue_count))
             }
         )
-        return command.reply(body=encode_body(TopicStatsTable(offset_table=stats)))
+        put_tps = self._state.counters.tps(Stat.TOPIC_PUT_NUMS, topic)
+        return command.reply(body=encode_body(TopicStatsTable(offset_table=stats, topic_put_tps=put_tps)))
 
     def get_system_topics(self, command: Command, _connection: Connection) -> Command:
         return command.reply(body=encode_body(TopicList(topics=self._state.topics.system_names)))

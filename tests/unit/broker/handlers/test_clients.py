@@ -43,6 +43,7 @@ class Desk:
         none = cast("Any", None)
         self.state = BrokerState(
             settings=config,
+            config=none,
             store=none,
             topics=open_topics(root, config, clock=self.clock),
             groups=open_groups(root, config, clock=self.clock),
@@ -51,6 +52,8 @@ class Desk:
             locks=QueueLocks(),
             placing=none,
             writer=none,
+            counters=none,
+            upkeep=none,
             clock=self.clock,
             store_host=b"",
             pid=1,
