@@ -34,12 +34,13 @@ class Counting:
         """Count what has come since the last time."""
         state = self._state
         grown, self._grown_to = self._grown_to, {}
-        for (topic, queue_id), end in grown.items():
+        for (topic, queue_id), grown_to in grown.items():
+            queue = state.store.queues.find(topic, queue_id)
+            # It may have been removed meanwhile, or cut.
+            end = 0 if queue is None else min(grown_to, queue.max_offset)
             start = self._counted_to.get((topic, queue_id), 0)
             self._counted_to[topic, queue_id] = end
-            queue = state.store.queues.find(topic, queue_id)
-            # A queue may have been cut meanwhile, or removed.
-            if queue is None or not start < end <= queue.max_offset:
+            if queue is None or start >= end:
                 continue
             state.counters.on_put(
                 topic,

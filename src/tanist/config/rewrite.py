@@ -19,6 +19,10 @@ def with_settings(text: str, changes: Mapping[str, str], *, source: object) -> s
         # Of a key that is named twice only the last line counts: the others go.
         fresh = [encode_property(key, rest.pop(key)) + "\n"] if key in rest else []
         lines[places.start : places.stop] = fresh
-    if lines and rest and not lines[-1].endswith(("\r", "\n")):
-        lines[-1] += "\n"
+    if lines and rest:
+        last = lines.pop().rstrip("\r\n")
+        lines.append(f"{last}\n")
+        if last.endswith("\\"):
+            # It may go on with the next line, which then must be an empty one.
+            lines.append("\n")
     return "".join([*lines, *(encode_property(key, value) + "\n" for key, value in rest.items())])

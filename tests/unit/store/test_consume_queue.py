@@ -294,3 +294,12 @@ def test_a_foreign_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "queue" / "notes").touch()
     with pytest.raises(ForeignFile, match="notes"):
         _open(tmp_path)
+
+
+def test_the_size_of_a_stretch_of_messages_is_that_of_its_entries(tmp_path: Path) -> None:
+    queue = _filled(tmp_path, 3 * PER_FILE)
+    assert queue.size_bytes(0, 12) == 12 * RECORD_BYTES
+    assert queue.size_bytes(3, 5) == 2 * RECORD_BYTES
+    assert queue.size_bytes(5, 5) == 0
+    queue.find_min(4 * RECORD_BYTES)
+    assert queue.size_bytes(0, 5) == RECORD_BYTES
