@@ -13,6 +13,7 @@ import os
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -67,6 +68,11 @@ _WORKS = (
     _Work("batches of 64, 4 threads", 4, batch=64),
 )
 _DRAIN = "push consumer over a backlog"
+_LATENCY_COUNT = 1_000
+_LATENCY_ROUNDS = 3
+_IDLE_S = 10.0
+_IDLE_PERCENT = 1.0
+_IDLE_MB = 120.0
 
 
 class _Load(msgspec.Struct, frozen=True, rename="camel"):
@@ -84,6 +90,7 @@ class _Figures:
     """One run, as client and broker saw it."""
 
     rate: float
+    p50_micros: float
     p99_micros: float
     cpu_micros: float
 
@@ -130,13 +137,28 @@ class _Side:
             count=self._backlog,
         )[0]
 
+    def wait_for_one(self) -> _Figures:
+        """Send to a consumer that waits, again and again."""
+        self._drain_count += 1
+        return self._measure(
+            "latency",
+            name=self._producer.name,
+            nameServer=self._name_server,
+            # A new topic each time: a new group reads all that there is.
+            topic=f"Latency{self._drain_count}",
+            group=f"{self.name}-{self._drain_count}",
+            bodyBytes=_BODY_BYTES,
+            count=_LATENCY_COUNT,
+        )[0]
+
     def _measure(self, step: str, **options: object) -> tuple[_Figures, int]:
         used_s = self._cpu_s()
         load = msgspec.convert(self._clients.process.do(step, **options), _Load)
         used_s = self._cpu_s() - used_s
         if load.failures:
             print(f"{self.name}: {load.failures} sends failed", file=sys.stderr)
-        return _Figures(load.rate, load.p99_micros, used_s / load.count * 1e6), load.count
+        cpu_micros = used_s / load.count * 1e6
+        return _Figures(load.rate, load.p50_micros, load.p99_micros, cpu_micros), load.count
 
     def _cpu_s(self) -> float:
         times = self.process.cpu_times()
@@ -179,6 +201,7 @@ def _both(home: Path) -> Generator[tuple[_Side, _Side]]:
 def _race(ours: _Side, peer: _Side) -> list[Row]:
     seen: dict[tuple[str, _Side], list[_Figures]] = {}
     sides = (ours, peer)
+    first_rows = _idle_rows(ours.process, peer.process) + _latency_rows(ours, peer)
     for work in _WORKS:
         for side in sides:
             side.send(work, duration_ms=_WARM_MS, topic="Warm")
@@ -196,7 +219,7 @@ def _race(ours: _Side, peer: _Side) -> list[Row]:
         for side in in_turn:
             seen.setdefault((_DRAIN, side), []).append(side.drain())
         print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", file=sys.stderr)
-    rows: list[Row] = []
+    rows = first_rows
     for name in (*(work.name for work in _WORKS), _DRAIN):
         rows += _rows(name, _median(seen[name, ours]), _median(seen[name, peer]))
     return rows + _memory_rows(ours.process, peer.process)
@@ -205,6 +228,7 @@ def _race(ours: _Side, peer: _Side) -> list[Row]:
 def _median(figures: list[_Figures]) -> _Figures:
     return _Figures(
         statistics.median(one.rate for one in figures),
+        statistics.median(one.p50_micros for one in figures),
         statistics.median(one.p99_micros for one in figures),
         statistics.median(one.cpu_micros for one in figures),
     )
@@ -228,6 +252,46 @@ def _rows(name: str, ours: _Figures, peer: _Figures) -> list[Row]:
         rows.append(_lower("  p99", ours.p99_micros / 1e3, peer.p99_micros / 1e3, "ms", None))
     rows.append(_lower("  the broker's CPU a message", ours.cpu_micros, peer.cpu_micros, "µs", _LOW_COST))
     return rows
+
+
+def _latency_rows(*sides: _Side) -> list[Row]:
+    seen: list[list[_Figures]] = [[] for _ in sides]
+    # The first round warms the client up.
+    for _ in range(_LATENCY_ROUNDS + 1):
+        for side, figures in zip(sides, seen, strict=True):
+            figures.append(side.wait_for_one())
+    ours, peer = (_median(figures[1:]) for figures in seen)
+    return [
+        _lower("send to waiting listener: p50", ours.p50_micros / 1e3, peer.p50_micros / 1e3, "ms", 1.0),
+        _lower("  p99", ours.p99_micros / 1e3, peer.p99_micros / 1e3, "ms", None),
+    ]
+
+
+def _idle_rows(ours: psutil.Process, peer: psutil.Process) -> list[Row]:
+    """What a broker costs that has producers connected and nothing to do."""
+    for process in (ours, peer):
+        process.cpu_percent()
+    time.sleep(_IDLE_S)
+    mine, theirs = ours.cpu_percent(), peer.cpu_percent()
+    mine_mb, peer_mb = (process.memory_info().rss / 1e6 for process in (ours, peer))
+    return [
+        Row(
+            "idle broker: CPU",
+            f"{mine:.1f} %",
+            f"RocketMQ {theirs:.1f} %",
+            mine / theirs if theirs else None,
+            f"< {_IDLE_PERCENT:g} %",
+            mine < _IDLE_PERCENT,
+        ),
+        Row(
+            "  RSS",
+            f"{mine_mb:.0f} MB",
+            f"RocketMQ {peer_mb:.0f} MB",
+            mine_mb / peer_mb,
+            f"< {_IDLE_MB:g} MB",
+            mine_mb < _IDLE_MB,
+        ),
+    ]
 
 
 def _memory_rows(ours: psutil.Process, peer: psutil.Process) -> list[Row]:

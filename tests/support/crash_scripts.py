@@ -66,6 +66,7 @@ def write_and_flush(machine: Machine) -> None:
         ledger.append_batch(store, 3)
         if turn % 2:
             store.dispatch()
+            store.queues.write()
         ledger.append(store, sys_flag=SysFlag.PREPARED if turn % 3 else SysFlag.ROLLBACK)
         ledger.flush(store)
         ledger.append(store)
@@ -81,6 +82,7 @@ def fill_queue_file(machine: Machine) -> None:
     for count in (102, 1, 25, 30):
         ledger.append_batch(store, _in_one_queue(ledger, count))
         store.dispatch()
+        store.queues.write()
         if count == 102:
             store.checkpoint()
 
@@ -91,10 +93,12 @@ def fill_queue_files(machine: Machine) -> None:
     for count in (4, 20, 20, 4):
         ledger.append_batch(store, _in_one_queue(ledger, count))
     store.dispatch()
+    store.queues.write()
     store.checkpoint()
     ledger.append_batch(store, _in_one_queue(ledger, 20))
     ledger.append_batch(store, _in_one_queue(ledger, 20))
     store.dispatch()
+    store.queues.write()
     ledger.truncate(store, 30)
 
 
@@ -106,12 +110,14 @@ def truncate(machine: Machine) -> None:
         ledger.append_batch(store, 10)
         ledger.flush(store)
         store.dispatch()
+        store.queues.write()
         store.checkpoint()
         ledger.append(store, body_bytes=900)
         ledger.begin_epoch(store, 2 + turn)
         for _ in range(4):
             ledger.append(store, body_bytes=900)
         store.dispatch()
+        store.queues.write()
         store.log.segments.prepare()
         ledger.truncate(store, keep_count)
         ledger.append(store)
@@ -124,6 +130,7 @@ def truncate_during_checkpoint(machine: Machine) -> None:
     for keep_count in (8, 12):
         ledger.append_batch(store, 12)
         store.dispatch()
+        store.queues.write()
         pending = store.start_checkpoint()
         ledger.append(store)
         ledger.truncate(store, keep_count)
@@ -131,6 +138,7 @@ def truncate_during_checkpoint(machine: Machine) -> None:
         pending.finish()
         ledger.append(store)
         store.dispatch()
+        store.queues.write()
         store.checkpoint()
 
 
@@ -142,6 +150,7 @@ def replicate(machine: Machine) -> None:
         if turn % 2:
             ledger.flush(store)
             store.dispatch()
+            store.queues.write()
         if turn % 5 == 4:
             store.checkpoint()
     ledger.truncate(store, 11)
@@ -170,9 +179,11 @@ def delete_old_files(machine: Machine) -> None:
             ledger.append_batch(store, _in_one_queue(ledger, 25))
         ledger.flush(store)
         store.dispatch()
+        store.queues.write()
         store.checkpoint()
         ledger.append_batch(store, 6)
         store.dispatch()
+        store.queues.write()
         ledger.clean(store)
     store.close()
 
@@ -206,6 +217,7 @@ def close_and_open(machine: Machine) -> None:
     for _ in range(3):
         ledger.append_batch(store, 7)
         store.dispatch()
+        store.queues.write()
         ledger.append(store, body_bytes=1500)
         store.close()
         ledger.flushed_to = ledger.written[-1].end

@@ -13,8 +13,9 @@ from tanist.model.property_names import (
 from tanist.model.topics import TopicConfig
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.headers.send import DEFAULT_REGION, SendMessageRequest
-from tanist.protocol.properties import encode_properties, find_property, join_properties
+from tanist.protocol.properties import encode_properties, join_properties
 from tanist.protocol.record import MAX_PROPERTIES_BYTES
+from tanist.protocol.tags import find_unique_key
 
 _ENDED = int(SysFlag.COMMIT)
 """The bit that a committed and a rolled back message share."""
@@ -52,7 +53,7 @@ class Intake:
         if request.sys_flag & _ENDED:
             raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a send can not commit or roll back")
         properties = (request.properties or "").encode("utf-8", "replace")
-        found_id = find_property(properties, UNIQ_KEY)
+        found_id = find_unique_key(properties)
         fresh_id = "" if found_id or make_id is None else make_id()
         stamped = self._stamped(properties, fresh_id)
         message = Message(

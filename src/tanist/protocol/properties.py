@@ -7,11 +7,15 @@ Bytes that are not UTF-8 are replaced, not refused, as RocketMQ does: such a str
 log, and a broker that stumbled over it could not serve what comes after it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import TypeAlias
 
 from tanist.errors import LocalProtocolError
 from tanist.protocol.record import MAX_PROPERTIES_BYTES
+
+Finder: TypeAlias = Callable[[bytes], bytes | None]
+"""Finds the value of one property in a property string."""
 
 NAME_END = "\x01"
 VALUE_END = "\x02"
@@ -64,33 +68,41 @@ def join_properties(first: bytes, second: bytes) -> bytes:
 
 
 def find_property(raw: bytes, name: str | bytes) -> bytes | None:
-    """The value that decode_properties finds under ``name``, without decoding the rest.
+    """The value that decode_properties finds under ``name``, without decoding the rest."""
+    finder = _finder_of(name)
+    return None if finder is None else finder(raw)
 
-    Dispatch asks for a few names of every message in the log, so this searches from the end, where
-    the segment that counts is found first.
-    """
-    opening = _opening(name)
-    if opening is None:
-        return None
-    needle = _VALUE_END + opening
-    limit = len(raw)
-    while (found := raw.rfind(needle, 0, limit)) >= 0:
-        if value := _value_at(raw, found + len(needle)):
-            return value
-        # An empty value does not count, so an earlier segment of the same name still may.
-        limit = found
-    if raw.startswith(opening) and (value := _value_at(raw, len(opening))):
-        return value
-    return None
+
+def property_finder(name: str) -> Finder:
+    """find_property for one name that is asked for again and again, as dispatch asks of every message."""
+    finder = _finder_of(name)
+    assert finder is not None
+    return finder
 
 
 @lru_cache(maxsize=256)
-def _opening(name: str | bytes) -> bytes | None:
-    """What a segment of this name begins with; None if no segment can have it."""
-    raw = name.encode("utf-8", "replace") if isinstance(name, str) else name
-    return raw + _NAME_END if raw and _NAME_END not in raw and _VALUE_END not in raw else None
+def _finder_of(name: str | bytes) -> Finder | None:
+    """Finds one property; None if no segment can have this name."""
+    raw_name = name.encode("utf-8", "replace") if isinstance(name, str) else name
+    if not raw_name or _NAME_END in raw_name or _VALUE_END in raw_name:
+        return None
+    opening = raw_name + _NAME_END
+    needle = _VALUE_END + opening
+    opening_bytes, needle_bytes = len(opening), len(needle)
 
+    def find(raw: bytes) -> bytes | None:
+        # From the end, where the segment that counts is found first.
+        found = raw.rfind(needle)
+        while found >= 0:
+            start = found + needle_bytes
+            end = raw.find(_VALUE_END, start)
+            if value := raw[start:] if end < 0 else raw[start:end]:
+                return value
+            # An empty value does not count, so an earlier segment of the same name still may.
+            found = raw.rfind(needle, 0, found)
+        if raw.startswith(opening):
+            end = raw.find(_VALUE_END, opening_bytes)
+            return (raw[opening_bytes:] if end < 0 else raw[opening_bytes:end]) or None
+        return None
 
-def _value_at(raw: bytes, start: int) -> bytes:
-    end = raw.find(_VALUE_END, start)
-    return raw[start:] if end < 0 else raw[start:end]
+    return find

@@ -41,13 +41,13 @@ def encode_entry(log_offset: int, size_bytes: int, tags_code: int) -> bytes:
     return _ENTRY.pack(log_offset, size_bytes, tags_code)
 
 
-def decode_entries(data: bytes | memoryview) -> list[QueueEntry]:
+def decode_entries(data: bytes | bytearray | memoryview) -> list[QueueEntry]:
     """All whole entries of ``data``; a cut one at the end is left out."""
     whole = len(data) // ENTRY_BYTES * ENTRY_BYTES
     return [QueueEntry(*fields) for fields in _ENTRY.iter_unpack(memoryview(data)[:whole])]
 
 
-def total_size_bytes(data: bytes | memoryview) -> int:
+def total_size_bytes(data: bytes | bytearray | memoryview) -> int:
     """What the messages of whole entries take together. Many entries, so no object for each."""
     many = len(data) // _SIZES.size * _SIZES.size
     total = 0

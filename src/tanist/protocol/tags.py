@@ -3,10 +3,14 @@
 from functools import lru_cache
 
 from tanist.model.java_hash import java_hash
-from tanist.model.property_names import KEYS, UNIQ_KEY
-from tanist.protocol.properties import find_property
+from tanist.model.property_names import KEYS, TAGS, UNIQ_KEY
+from tanist.protocol.properties import property_finder
 
 KEY_SEPARATOR = " "
+
+find_unique_key = property_finder(UNIQ_KEY)
+find_tag = property_finder(TAGS)
+_find_words = property_finder(KEYS)
 
 
 # A topic has few tags and many messages.
@@ -22,8 +26,8 @@ def index_keys(properties: bytes | memoryview) -> list[str]:
     """The keys that a message with this property string is found by: its unique id, each word of KEYS."""
     raw = bytes(properties)
     keys: list[str] = []
-    if unique_key := find_property(raw, UNIQ_KEY):
+    if unique_key := find_unique_key(raw):
         keys.append(unique_key.decode("utf-8", "replace"))
-    if words := find_property(raw, KEYS):
+    if words := _find_words(raw):
         keys += filter(None, words.decode("utf-8", "replace").split(KEY_SEPARATOR))
     return keys

@@ -64,13 +64,15 @@ class CommitLog:
         self._check_takes(message)
         queue = (message.topic, message.queue_id)
         takes_offset = is_queued(message.sys_flag)
-        queue_offset = self.next_queue_offsets.get(queue, 0) if takes_offset else 0
+        queue_offset = QueueOffset(self.next_queue_offsets.get(queue, 0) if takes_offset else 0)
         now_ms = self._clock.now_ms()
-        record = self._encode(message, queue_offset, self.log_end, now_ms)
-        if len(record) > self._room_bytes():
+        log_end = self.log_end
+        record = self._encode(message, queue_offset, log_end, now_ms)
+        if len(record) > self._segments.end - log_end - BLANK_BYTES:
             self._roll(len(record))
-            record = self._encode(message, queue_offset, self.log_end, now_ms)
-        appended = Appended(self.log_end, QueueOffset(queue_offset), len(record), now_ms)
+            log_end = self.log_end
+            record = self._encode(message, queue_offset, log_end, now_ms)
+        appended = Appended(log_end, queue_offset, len(record), now_ms)
         self._put(record, now_ms)
         if takes_offset:
             self.next_queue_offsets[queue] = queue_offset + 1

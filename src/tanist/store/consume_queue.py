@@ -1,7 +1,9 @@
 """One consume queue: entry ``k`` says where message ``k`` of the queue lies in the log.
 
 Derived from the log, so it can always be cut and built again. Entries are written with plain
-writes, not through a mapping: a queue is small and there may be ten thousand of them.
+writes, not through a mapping: a queue is small and there may be ten thousand of them. The newest
+entries are kept in memory until there are enough for one write, or until a checkpoint is taken:
+a crash before that finds them in the log again.
 """
 
 import logging
@@ -30,6 +32,8 @@ _log = logging.getLogger(__name__)
 
 
 _WALK_ENTRIES = 1024
+_WRITE_BYTES = 4096
+"""So many bytes of new entries are worth a write."""
 
 IsKept = Callable[[QueueEntry], bool]
 
@@ -44,6 +48,7 @@ class ConsumeQueue:
         "_files",
         "_starts",
         "_strays",
+        "_unwritten",
         "indexed_to",
         "max_offset",
         "min_offset",
@@ -56,6 +61,8 @@ class ConsumeQueue:
         self._starts: list[int] = []
         self._strays: list[Path] = []
         self._dirty: set[int] = set()
+        # The entries right before ``max_offset`` that only memory has yet.
+        self._unwritten = bytearray()
         self.min_offset = QueueOffset(0)
         self.max_offset = QueueOffset(0)
         self.indexed_to = 0
@@ -105,6 +112,8 @@ class ConsumeQueue:
     def entry(self, queue_offset: int) -> QueueEntry:
         """One entry that the queue has."""
         position = queue_offset * ENTRY_BYTES
+        if self._unwritten and position >= (written_end := self._written_end):
+            return decode_entries(self._unwritten[position - written_end :][:ENTRY_BYTES])[0]
         start = position - position % self._file_bytes
         return decode_entries(self._file(start).read(position - start, ENTRY_BYTES))[0]
 
@@ -114,7 +123,11 @@ class ConsumeQueue:
             yield from enumerate(self.entries(first, _WALK_ENTRIES), first)
 
     def last_before(self, log_offset: int) -> QueueOffset | None:
-        """The last entry of a message before a log offset, None if there is none."""
+        """The last entry of a message before a log offset, None if there is none.
+
+        Only recovery asks, before anything is appended.
+        """
+        assert not self._unwritten
         end = self.max_offset if self.indexed_to <= log_offset else self._end_of(_lies_before(log_offset))
         return QueueOffset(end - 1) if end > self._first_offset else None
 
@@ -128,9 +141,26 @@ class ConsumeQueue:
         if not self._starts:
             self._begin(queue_offset)
         elif queue_offset > self.max_offset:
-            self._fill_gap(queue_offset, decode_entries(memoryview(data)[:ENTRY_BYTES])[0].log_offset)
-        self._write(memoryview(data)[(self.max_offset - queue_offset) * ENTRY_BYTES :])
+            self._fill_gap(queue_offset, decode_entries(data[:ENTRY_BYTES])[0].log_offset)
+        if len(self._unwritten) >= _WRITE_BYTES:
+            self.write()
+        seen = (self.max_offset - queue_offset) * ENTRY_BYTES
+        fresh = data[seen:] if seen else data
+        self._unwritten += fresh
+        self.max_offset = QueueOffset(self.max_offset + len(fresh) // ENTRY_BYTES)
         self.indexed_to = max(self.indexed_to, indexed_to)
+
+    def write(self) -> None:
+        """Write what only memory has, file by file. If there is no room for it on disk it stays in memory."""
+        while self._unwritten:
+            position = self._written_end
+            start = position - position % self._file_bytes
+            if start > self._starts[-1]:
+                self._make_file(start)
+            piece = bytes(self._unwritten[: start + self._file_bytes - position])
+            self._file(start).write(position - start, piece)
+            self._dirty.add(start)
+            del self._unwritten[: len(piece)]
 
     def take_dirty(self) -> list[Path]:
         """The files written since they were taken last."""
@@ -141,6 +171,7 @@ class ConsumeQueue:
 
     def cut(self, log_offset: int) -> None:
         """Forget the entries of messages at or behind a log offset, and zero where they stood."""
+        self.write()
         while self._strays:
             self._files.remove(self._strays.pop())
         end = self._end_of(_lies_before(log_offset))
@@ -169,22 +200,31 @@ class ConsumeQueue:
 
     def remove(self) -> None:
         """Delete all files, and the folder."""
+        self._unwritten.clear()
         self._drop_files()
         self._files.disk.remove_dir(self._directory)
 
     # Inside
 
-    def _read(self, queue_offset: int, end: int) -> Iterator[bytes]:
-        """The bytes of some entries, one piece a file."""
-        position = queue_offset * ENTRY_BYTES
-        while position < end * ENTRY_BYTES:
+    def _read(self, queue_offset: int, end: int) -> Iterator[bytes | bytearray]:
+        """The bytes of some entries, one piece a file, and last what only memory has."""
+        position, end_position = queue_offset * ENTRY_BYTES, end * ENTRY_BYTES
+        written_end = self._written_end
+        while position < min(end_position, written_end):
             start = position - position % self._file_bytes
-            size = min(end * ENTRY_BYTES, start + self._file_bytes) - position
+            size = min(end_position, written_end, start + self._file_bytes) - position
             yield self._file(start).read(position - start, size)
             position += size
+        if position < end_position:
+            yield self._unwritten[position - written_end : end_position - written_end]
 
     def _path(self, start: int) -> Path:
         return self._directory / segment_name(start)
+
+    @property
+    def _written_end(self) -> int:
+        """One past the last byte of the queue that the files have."""
+        return self.max_offset * ENTRY_BYTES - len(self._unwritten)
 
     def _file(self, start: int) -> File:
         return self._files.get(self._path(start))
@@ -238,9 +278,9 @@ class ConsumeQueue:
         """Make the first file. What the queue held before this offset is not ours: fillers stand for it."""
         position = queue_offset * ENTRY_BYTES
         start = position - position % self._file_bytes
-        self.max_offset = QueueOffset(start // ENTRY_BYTES)
-        self._write(memoryview(FILLER * (queue_offset - self.max_offset)))
-        self.min_offset = self.max_offset
+        self._make_file(start)
+        self._unwritten += FILLER * (queue_offset - start // ENTRY_BYTES)
+        self.min_offset = self.max_offset = QueueOffset(queue_offset)
 
     def _fill_gap(self, queue_offset: int, log_offset: int) -> None:
         """Pass over offsets that the log left out, which we never do, but others may have.
@@ -256,20 +296,8 @@ class ConsumeQueue:
                 f"the log goes on with queue offset {queue_offset}; {REBUILD_INDEXES}",
             )
         _log.warning("queue has a gap queue=%s from=%d to=%d", self._directory, self.max_offset, queue_offset)
-        self._write(memoryview(encode_entry(log_offset, FILLER_SIZE, 0) * gap))
-
-    def _write(self, data: memoryview) -> None:
-        """Write entries at ``max_offset`` and move it, file by file."""
-        while data:
-            position = self.max_offset * ENTRY_BYTES
-            start = position - position % self._file_bytes
-            if not self._starts or start > self._starts[-1]:
-                self._make_file(start)
-            piece = data[: start + self._file_bytes - position]
-            self._file(start).write(position - start, piece)
-            self._dirty.add(start)
-            self.max_offset = QueueOffset(self.max_offset + len(piece) // ENTRY_BYTES)
-            data = data[len(piece) :]
+        self._unwritten += encode_entry(log_offset, FILLER_SIZE, 0) * gap
+        self.max_offset = QueueOffset(queue_offset)
 
     def _drop_files(self) -> None:
         while self._starts:

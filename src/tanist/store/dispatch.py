@@ -2,21 +2,22 @@
 
 Dispatch follows the log and never leads it: it can be run again over the same records, and what is
 there already is left alone. Records are taken in batches so that a queue gets one write a batch.
+What this process appended itself is indexed from what it knows, without reading the log again.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tanist.errors import CorruptRecord, LocalProtocolError, RemoteProtocolError
 from tanist.model.delay_levels import due_ms
-from tanist.model.message import TRANSACTION_MASK, SysFlag, is_queued
+from tanist.model.message import TRANSACTION_MASK, Appended, Message, SysFlag, is_queued
 from tanist.model.offsets import LogOffset
-from tanist.model.property_names import DELAY, TAGS
+from tanist.model.property_names import DELAY
 from tanist.model.topics import SCHEDULE_TOPIC
 from tanist.protocol.properties import find_property
 from tanist.protocol.queue_entry import encode_entry
 from tanist.protocol.record import BLANK_BYTES, MAGIC_BLANK, Record, decode_record, peek_record
-from tanist.protocol.tags import index_keys, tags_code
+from tanist.protocol.tags import find_tag, index_keys, tags_code
 from tanist.store.commitlog import CommitLog
 from tanist.store.key_index import KeyIndex
 from tanist.store.queues import Queues, check_topic_name
@@ -40,11 +41,17 @@ class Dispatcher:
         self._index = index
         self._delay_levels = delay_levels
         self._runs: dict[tuple[str, int], _QueueRun] = {}
+        self._fresh: list[tuple[Message, Appended]] = []
         self.dispatched_to = log.log_start
         self.last_timestamp_ms = 0
         """The store time of the last record dispatched."""
         self.listeners: list[Callable[[str, int, int], None]] = []
         """Told that a queue has grown: its topic, its id, and one past its last offset."""
+
+    def note(self, messages: Iterable[Message], appended: Iterable[Appended]) -> None:
+        """Take note of what was appended just now: the next run need not read it from the log."""
+        if len(self._fresh) < BATCH_RECORDS:
+            self._fresh += zip(messages, appended, strict=True)
 
     def run(self, limit: int | None = None) -> int:
         """Index the records up to ``limit`` (the log's end if not said); how many there were.
@@ -53,14 +60,31 @@ class Dispatcher:
         """
         end = self._log.log_end if limit is None else min(limit, self._log.log_end)
         self.dispatched_to = max(self.dispatched_to, self._log.log_start)
-        count = 0
+        count = self._fresh_batch(end)
         while batch := self._batch(end):
             count += batch
         return count
 
     def rewind(self, log_offset: int) -> None:
         """Go on from an earlier offset, after the log was cut there."""
+        self._fresh.clear()
         self.dispatched_to = LogOffset(min(self.dispatched_to, log_offset))
+
+    def _fresh_batch(self, end: int) -> int:
+        """Index what was noted, as far as it follows what is indexed; how many records that were."""
+        fresh, self._fresh = self._fresh, []
+        position = int(self.dispatched_to)
+        count = 0
+        for message, place in fresh:
+            # Where something lies between, such as the end of a file, the log has the last word.
+            if place.log_offset != position or position + place.size_bytes > end:
+                break
+            self._take(message, place)
+            position += place.size_bytes
+            count += 1
+        if count:
+            self._settle(position)
+        return count
 
     def _batch(self, end: int) -> int:
         """Index one batch; how many records it had. 0: nothing more is there, or nothing whole."""
@@ -75,48 +99,58 @@ class Dispatcher:
                 if behind > end:
                     break
                 if magic != MAGIC_BLANK:
-                    self._take(_decode(segment, start))
+                    record = _decode(segment, start)
+                    self._take(record, _place_of(record))
                     count += 1
                 position = behind
         finally:
             # What was read before a bad record is indexed all the same.
-            self._write_runs()
-            self.dispatched_to = LogOffset(position)
+            self._settle(position)
         return count
 
-    def _take(self, record: Record) -> None:
-        properties = bytes(record.properties)
-        try:
-            _check_queue(record)
-        except LocalProtocolError as error:
-            _log.error("message is not indexed log_offset=%d reason=%s", record.log_offset, error)
-            return
-        if is_queued(record.sys_flag):
-            self._take_entry(record, self._tags_code(record, properties))
-        if record.sys_flag & TRANSACTION_MASK != _ROLLBACK:
-            self._index.put(
-                record.topic, index_keys(properties), record.log_offset, record.store_timestamp_ms
+    def _take(self, message: Message | Record, place: Appended) -> None:
+        """Put one message on its way into the indexes."""
+        topic, properties = message.topic, bytes(message.properties)
+        log_offset, now_ms = place.log_offset, place.store_timestamp_ms
+        self.last_timestamp_ms = now_ms
+        if is_queued(message.sys_flag):
+            key = (topic, message.queue_id)
+            run = self._runs.get(key)
+            if run is None or run.next_offset != place.queue_offset:
+                if not _has_queue(message, place):
+                    return
+                run = self._begin_run(key, place.queue_offset)
+            code = (
+                self._due_ms(properties, now_ms)
+                if topic == SCHEDULE_TOPIC
+                else tags_code(find_tag(properties))
             )
-        self.last_timestamp_ms = record.store_timestamp_ms
+            run.data += encode_entry(log_offset, place.size_bytes, code)
+            run.next_offset += 1
+            run.indexed_to = log_offset + place.size_bytes
+        if message.sys_flag & TRANSACTION_MASK != _ROLLBACK and (keys := index_keys(properties)):
+            self._index.put(topic, keys, log_offset, now_ms)
 
-    def _take_entry(self, record: Record, code: int) -> None:
-        key = (record.topic, record.queue_id)
-        run = self._runs.get(key)
-        if run is None or run.next_offset != record.queue_offset:
-            if run is not None:
-                self._write_run(key, run)
-            run = self._runs[key] = _QueueRun(record.queue_offset)
-        run.data += encode_entry(record.log_offset, record.size_bytes, code)
-        run.next_offset += 1
-        run.indexed_to = record.log_offset + record.size_bytes
+    def _begin_run(self, key: tuple[str, int], queue_offset: int) -> "_QueueRun":
+        if (former := self._runs.get(key)) is not None:
+            self._write_run(key, former)
+        run = self._runs[key] = _QueueRun(queue_offset)
+        return run
 
-    def _tags_code(self, record: Record, properties: bytes) -> int:
-        """The hash of the tag; for a delayed message the time at which it is due."""
-        if record.topic == SCHEDULE_TOPIC:
-            level = find_property(properties, DELAY)
-            if level is not None and level.isdigit() and int(level) > 0:
-                return due_ms(self._delay_levels, int(level), record.store_timestamp_ms)
-        return tags_code(find_property(properties, TAGS))
+    def _due_ms(self, properties: bytes, store_timestamp_ms: int) -> int:
+        """What a queue of delayed messages keeps in place of the tag: the time at which one is due."""
+        level = find_property(properties, DELAY)
+        if level is not None and level.isdigit() and int(level) > 0:
+            return due_ms(self._delay_levels, int(level), store_timestamp_ms)
+        return tags_code(find_tag(properties))
+
+    def _settle(self, position: int) -> None:
+        """Write what was taken; only then it counts as indexed."""
+        try:
+            self._write_runs()
+        finally:
+            self._index.write()
+        self.dispatched_to = LogOffset(position)
 
     def _write_runs(self) -> None:
         # If the disk is full they are dropped here and read again: the log may be cut before there is room.
@@ -147,10 +181,20 @@ class _QueueRun:
         self.indexed_to = 0
 
 
-def _check_queue(record: Record) -> None:
-    check_topic_name(record.topic)
-    if record.queue_id < 0 or record.queue_offset < 0:
-        raise LocalProtocolError(f"queue {record.queue_id} can not have an offset {record.queue_offset}")
+def _has_queue(message: Message | Record, place: Appended) -> bool:
+    """Whether a message can have a place in a queue; if not, that is told."""
+    try:
+        check_topic_name(message.topic)
+        if message.queue_id < 0 or place.queue_offset < 0:
+            raise LocalProtocolError(f"queue {message.queue_id} can not have an offset {place.queue_offset}")
+    except LocalProtocolError as error:
+        _log.error("message is not indexed log_offset=%d reason=%s", place.log_offset, error)
+        return False
+    return True
+
+
+def _place_of(record: Record) -> Appended:
+    return Appended(record.log_offset, record.queue_offset, record.size_bytes, record.store_timestamp_ms)
 
 
 def _decode(segment: Segment, position: int) -> Record:

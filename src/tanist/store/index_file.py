@@ -8,6 +8,7 @@ import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from tanist.errors import ForeignFile, RemoteProtocolError
 from tanist.protocol.key_index import (
@@ -27,6 +28,11 @@ from tanist.store.settings import REBUILD_INDEXES
 
 _ALLOCATE_BYTES = 1 << 20
 
+_unpack_slot, _pack_slot, _pack_entry = SLOT.unpack_from, SLOT.pack_into, INDEX_ENTRY.pack_into
+
+Keyed: TypeAlias = tuple[int, int, int]
+"""One key of one message: the key's hash, the message's log offset and its store time."""
+
 
 class IndexFile:
     """One file: it takes entries until it is full."""
@@ -41,6 +47,8 @@ class IndexFile:
         self._map = file.map(self._size_bytes)
         self._allocated_to = 0
         self.header = decode_index_header(self._map[:HEADER_BYTES])
+        self.is_dirty = False
+        """Whether it was written since somebody made it durable."""
 
     @classmethod
     def create(cls, disk: Disk, path: Path, slot_count: int, max_entries: int) -> "IndexFile":
@@ -89,32 +97,33 @@ class IndexFile:
         """How many more entries fit."""
         return self._max_entries - self.header.entry_count
 
-    def put(self, hashes: Sequence[int], log_offset: int, store_timestamp_ms: int) -> None:
-        """Add one message under the hashes of its keys; the caller has seen that there is room."""
+    def put(self, keyed: Sequence[Keyed]) -> None:
+        """Add messages under the hashes of their keys; the caller has seen that there is room.
+
+        The header comes last: what a killed process had not counted yet does not count.
+        """
         header = self.header
-        count = header.entry_count
-        self._allocate(count + len(hashes))
-        begin_timestamp_ms = header.begin_timestamp_ms if count > 1 else store_timestamp_ms
-        seconds = max(0, min((store_timestamp_ms - begin_timestamp_ms) // 1000, MAX_SECONDS))
-        used = header.used_slot_count
-        for hashed in hashes:
-            slot = HEADER_BYTES + hashed % self._slot_count * SLOT_BYTES
-            (previous,) = SLOT.unpack_from(self._map, slot)
+        count, used = header.entry_count, header.used_slot_count
+        _, begin_log_offset, begin_timestamp_ms = keyed[0]
+        if count > 1:
+            begin_log_offset, begin_timestamp_ms = header.begin_log_offset, header.begin_timestamp_ms
+        self._allocate(count + len(keyed))
+        data, slot_count = self._map, self._slot_count
+        position = self._entry_position(count)
+        for hashed, log_offset, store_timestamp_ms in keyed:
+            seconds = (store_timestamp_ms - begin_timestamp_ms) // 1000
+            if not 0 <= seconds <= MAX_SECONDS:
+                seconds = 0 if seconds < 0 else MAX_SECONDS
+            slot = HEADER_BYTES + hashed % slot_count * SLOT_BYTES
+            (previous,) = _unpack_slot(data, slot)
             used += previous == 0
-            INDEX_ENTRY.pack_into(
-                self._map, self._entry_position(count), hashed, log_offset, seconds, previous
-            )
-            SLOT.pack_into(self._map, slot, count)
+            _pack_entry(data, position, hashed, log_offset, seconds, previous)
+            _pack_slot(data, slot, count)
+            position += INDEX_ENTRY_BYTES
             count += 1
+        self.is_dirty = True
         self._set_header(
-            IndexHeader(
-                begin_timestamp_ms,
-                store_timestamp_ms,
-                header.begin_log_offset if header.entry_count > 1 else log_offset,
-                log_offset,
-                used,
-                count,
-            )
+            IndexHeader(begin_timestamp_ms, keyed[-1][2], begin_log_offset, keyed[-1][1], used, count)
         )
 
     def find(self, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int]:
@@ -158,6 +167,7 @@ class IndexFile:
         used = self._slot_count - slots.count(0)
         if sys.byteorder == "little":
             slots.byteswap()
+        self.is_dirty = True
         self._map[HEADER_BYTES : self._entries_start] = slots.tobytes()
         self._file.zero_from(last)
         if kept == 1:

@@ -12,7 +12,7 @@ from tanist.clock import Clock
 from tanist.errors import ForeignFile
 from tanist.protocol.key_index import key_hash
 from tanist.store.disk import Disk
-from tanist.store.index_file import IndexFile
+from tanist.store.index_file import IndexFile, Keyed
 
 NAME_DIGITS = 17
 
@@ -29,7 +29,7 @@ class KeyIndex:
         self._max_entries = max_entries
         self._clock = clock
         self._files: list[IndexFile] = []
-        self._dirty: set[Path] = set()
+        self._unwritten: list[Keyed] = []
 
     def open(self) -> None:
         for name in self._disk.names(self._directory):
@@ -54,15 +54,25 @@ class KeyIndex:
         return self._files[-2].header.end_timestamp_ms if len(self._files) > 1 else 0
 
     def put(self, topic: str, keys: Sequence[str], log_offset: int, store_timestamp_ms: int) -> None:
-        """Add a message under all its keys, unless it is there already."""
-        if not keys or log_offset <= self.indexed_to:
-            return
-        hashes = [key_hash(topic, key) for key in keys[: self._max_entries - 1]]
-        if not self._files or self._files[-1].room < len(hashes):
-            self._add_file()
-        file = self._files[-1]
-        self._dirty.add(file.path)
-        file.put(hashes, log_offset, store_timestamp_ms)
+        """Add a message under all its keys. It is found when ``write`` has put it into a file."""
+        for key in keys[: self._max_entries - 1]:
+            self._unwritten.append((key_hash(topic, key), log_offset, store_timestamp_ms))
+
+    def write(self) -> None:
+        """Write what was put, but for messages that are there already.
+
+        What a full disk refuses is not kept: whoever put it does so again.
+        """
+        unwritten, self._unwritten = self._unwritten, []
+        if unwritten and unwritten[0][1] <= (indexed_to := self.indexed_to):
+            unwritten = [keyed for keyed in unwritten if keyed[1] > indexed_to]
+        while unwritten:
+            count = _fitting(unwritten, self._files[-1].room) if self._files else 0
+            if count:
+                self._files[-1].put(unwritten[:count])
+                del unwritten[:count]
+            else:
+                self._add_file()
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Log offsets of messages that may have this key, newest first."""
@@ -81,7 +91,6 @@ class KeyIndex:
             self._drop(-1)
         if self._files and (self._files[-1].header.end_log_offset >= log_offset or not is_whole):
             self._files[-1].cut(log_offset)
-            self._dirty.add(self._files[-1].path)
 
     def raise_min(self, log_start: int) -> None:
         """Delete the files of messages that the log has deleted; the last one stays."""
@@ -90,8 +99,10 @@ class KeyIndex:
 
     def take_dirty(self) -> list[Path]:
         """The files written since they were taken last: the caller makes them durable."""
-        dirty, self._dirty = self._dirty, set()
-        return [file.path for file in self._files if file.path in dirty]
+        dirty = [file for file in self._files if file.is_dirty]
+        for file in dirty:
+            file.is_dirty = False
+        return [file.path for file in dirty]
 
     def close(self) -> None:
         for file in self._files:
@@ -113,3 +124,12 @@ class KeyIndex:
         file = self._files.pop(position)
         file.close()
         self._disk.remove(file.path)
+
+
+def _fitting(keyed: Sequence[Keyed], room: int) -> int:
+    """How many go into a file: a message is in one file with all its keys, else it might be added again."""
+    if len(keyed) <= room:
+        return len(keyed)
+    while room and keyed[room][1] == keyed[room - 1][1]:
+        room -= 1
+    return room

@@ -65,8 +65,14 @@ class Queues:
         self._dirty.add(queue)
         queue.append(queue_offset, data, indexed_to)
 
+    def write(self) -> None:
+        """Hand all new entries to the system. What a full disk refuses stays in memory."""
+        for queue in self._dirty:
+            queue.write()
+
     def take_dirty(self) -> list[Path]:
         """The files written since they were taken last: the caller makes them durable."""
+        self.write()
         dirty, self._dirty = self._dirty, set()
         return sorted(path for queue in dirty for path in queue.take_dirty())
 

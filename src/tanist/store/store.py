@@ -158,13 +158,17 @@ class MessageStore:
     def append(self, message: Message) -> Appended:
         """Append one message to the log. ``dispatch`` makes it visible in its queue."""
         self._check_queue(message)
-        return self.log.append(message)
+        appended = self.log.append(message)
+        self.dispatcher.note((message,), (appended,))
+        return appended
 
     def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
         """Append several messages as one unit."""
         for message in messages:
             self._check_queue(message)
-        return self.log.append_batch(messages)
+        appended = self.log.append_batch(messages)
+        self.dispatcher.note(messages, appended)
+        return appended
 
     def append_raw(self, log_offset: int, data: bytes | memoryview) -> int:
         """Append bytes of the master's log; the new end."""

@@ -1,8 +1,10 @@
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
-from tanist.errors import CorruptRecord, ForeignFile, OffsetOutOfRange
+from tanist.errors import CorruptRecord, DiskFull, ForeignFile, OffsetOutOfRange
 from tanist.protocol.queue_entry import ENTRY_BYTES, FILLER, QueueEntry, encode_entry
 from tanist.store.consume_queue import ConsumeQueue
 from tanist.store.disk import Disk
@@ -29,6 +31,7 @@ def _append(queue: ConsumeQueue, *numbers: int) -> None:
     """Append entries of messages that lie at ``number * RECORD_BYTES``, as one run."""
     end = (numbers[-1] + 1) * RECORD_BYTES
     queue.append(numbers[0], b"".join(_entry(number) for number in numbers), end)
+    queue.write()
 
 
 def _filled(tmp_path: Path, count: int) -> ConsumeQueue:
@@ -113,6 +116,7 @@ def test_the_fillers_are_rocketmqs(tmp_path: Path) -> None:
     queue = ConsumeQueue(OpenFiles(Disk()), tmp_path / "queue", len(raw))
     entry = encode_entry(case["log_offset"], case["stored_bytes"], case["tags_code"])
     queue.append(case["first_queue_offset"], entry, case["log_offset"] + case["stored_bytes"])
+    queue.write()
     assert _content(tmp_path) == raw
 
 
@@ -194,6 +198,7 @@ def test_a_queue_goes_on_behind_a_cut(tmp_path: Path) -> None:
     queue = _filled(tmp_path, 10)
     queue.cut(5 * RECORD_BYTES)
     queue.append(5, encode_entry(9999, 1, -1), 10_000)
+    queue.write()
     assert _found(_open(tmp_path)) == [0, 1, 2, 3, 4, -1]
 
 
@@ -301,5 +306,59 @@ def test_the_size_of_a_stretch_of_messages_is_that_of_its_entries(tmp_path: Path
     assert queue.size_bytes(0, 12) == 12 * RECORD_BYTES
     assert queue.size_bytes(3, 5) == 2 * RECORD_BYTES
     assert queue.size_bytes(5, 5) == 0
+    queue.append(12, _entry(12), 13 * RECORD_BYTES)
+    assert queue.size_bytes(11, 13) == 2 * RECORD_BYTES
     queue.find_min(4 * RECORD_BYTES)
     assert queue.size_bytes(0, 5) == RECORD_BYTES
+
+
+def test_new_entries_are_read_before_they_are_on_disk(tmp_path: Path) -> None:
+    queue = _filled(tmp_path, 3)
+    for number in range(3, 10):
+        queue.append(number, _entry(number), (number + 1) * RECORD_BYTES)
+    assert _names(tmp_path) == [0]
+    assert (queue.max_offset, queue.indexed_to) == (10, 1000)
+    assert _found(queue) == list(range(10))
+    assert [[entry.tags_code for entry in queue.entries(first, 3)] for first in range(11)] == [
+        list(range(first, min(first + 3, 10))) for first in range(11)
+    ]
+    assert [queue.entry(number).tags_code for number in range(10)] == list(range(10))
+    queue.write()
+    assert _names(tmp_path) == [0, FILE_BYTES, 2 * FILE_BYTES]
+    assert _found(_open(tmp_path)) == list(range(10))
+
+
+def test_enough_new_entries_are_written_by_themselves(tmp_path: Path) -> None:
+    queue = _open(tmp_path)
+    for number in range(1000):
+        queue.append(number, _entry(number), (number + 1) * RECORD_BYTES)
+    assert 700 < _open(tmp_path).max_offset < 1000
+    assert _found(queue) == list(range(1000))
+
+
+def test_a_cut_reaches_entries_that_were_never_written(tmp_path: Path) -> None:
+    queue = _filled(tmp_path, 2)
+    for number in range(2, 8):
+        queue.append(number, _entry(number), (number + 1) * RECORD_BYTES)
+    queue.cut(5 * RECORD_BYTES)
+    assert (queue.max_offset, _found(queue)) == (5, [0, 1, 2, 3, 4])
+    _append(queue, 5)
+    assert _found(_open(tmp_path)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_a_full_disk_refuses_stays_readable_and_is_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = _filled(tmp_path, 2)
+    queue.append(2, _entry(2), 300)
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", _no_space)
+        with pytest.raises(DiskFull):
+            queue.write()
+    assert _found(queue) == [0, 1, 2]
+    queue.write()
+    assert _found(_open(tmp_path)) == [0, 1, 2]
+
+
+def _no_space(_fd: int, _data: bytes, _position: int) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,6 +1,4 @@
-import errno
 import logging
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +11,8 @@ from tanist.model.message import Message, SysFlag
 from tanist.model.topics import SCHEDULE_TOPIC
 from tanist.protocol.record import encode_record
 from tanist.store import MessageStore
+from tanist.store.disk import File
+from tanist.store.dispatch import BATCH_RECORDS
 from tests.support import golden
 from tests.support.clocks import FakeClock
 from tests.support.messages import SMALL, TOPIC, bodies, make_message, numbered, open_store
@@ -252,18 +252,14 @@ def test_what_a_full_disk_kept_from_the_queues_comes_when_there_is_room(
 ) -> None:
     for number in range(25):
         store.append(make_message(number, queue_id=number % 2, keys="key"))
-    pwrite, calls = os.pwrite, 0
 
-    def fail_at_third(fd: int, data: memoryview, position: int) -> int:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return pwrite(fd, data, position)
+    def no_space(_path: Path) -> File:
+        raise DiskFull(_path, 1)
 
-    monkeypatch.setattr(os, "pwrite", fail_at_third)
-    with pytest.raises(DiskFull):
-        store.dispatch()
+    with monkeypatch.context() as full:
+        full.setattr(store.queues._files, "create", no_space)  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(DiskFull):
+            store.dispatch()
     store.dispatch()
     assert bodies(store, queue_id=0) == numbered(*range(0, 25, 2))
     assert bodies(store, queue_id=1) == numbered(*range(1, 25, 2))
@@ -281,3 +277,33 @@ def test_a_message_with_an_absurd_queue_offset_is_left_out_and_named(
     assert queue is not None
     assert queue.max_offset == 2
     assert "messages are not queued" in caplog.text
+
+
+@pytest.mark.parametrize("count", [9, 40, BATCH_RECORDS + 40])
+def test_what_was_appended_here_and_what_is_read_from_the_log_are_indexed_alike(
+    store: MessageStore, master: MessageStore, count: int
+) -> None:
+    for number in range(count):
+        keys = f"a{number} b" if number % 3 else ""
+        flag = (0, SysFlag.PREPARED, SysFlag.COMMIT, SysFlag.ROLLBACK)[number % 4]
+        message = make_message(
+            number,
+            queue_id=number // 4 % 2,
+            keys=keys,
+            tag=f"t{number % 5}",
+            sys_flag=int(flag),
+            UNIQ_KEY=f"U{number}",
+        )
+        master.append(message)
+    # The second half is appended when the first has been indexed, and in batches.
+    master.dispatch()
+    master.append_batch([make_message(count + number, keys="b") for number in range(7)])
+    while (end := store.log.log_end) < master.log.log_end:
+        store.append_raw(end, master.log.read_ahead(end, SIZE))
+    assert master.dispatch() == 7
+    assert store.dispatch() == count + 7
+    for queue_id in (0, 1):
+        assert bodies(store, queue_id=queue_id) == bodies(master, queue_id=queue_id)
+        assert _tags_codes(store, queue_id=queue_id) == _tags_codes(master, queue_id=queue_id)
+    for key in ("b", "U0", "U1", "U2", "U3", f"a{count - 1}"):
+        assert _found(store, key) == _found(master, key)

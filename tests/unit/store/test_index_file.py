@@ -27,7 +27,7 @@ def _filled(tmp_path: Path) -> IndexFile:
     """Ten messages at log offsets 100 to 1000, a second apart, with the hashes 0 to 2 in turn."""
     file = _create(tmp_path)
     for number in range(10):
-        file.put([number % 3], (number + 1) * 100, START_MS + number * 1000)
+        file.put([(number % 3, (number + 1) * 100, START_MS + number * 1000)])
     return file
 
 
@@ -39,7 +39,7 @@ def test_the_file_is_rocketmqs_to_the_byte(tmp_path: Path) -> None:
     case = golden.load("store_files")["index"]
     file = IndexFile.create(Disk(), tmp_path / "index", case["slots"], case["max_entries"])
     for entry in case["entries"]:
-        file.put([entry["key_hash"]], entry["log_offset"], entry["store_timestamp"])
+        file.put([(entry["key_hash"], entry["log_offset"], entry["store_timestamp"])])
     file.close()
     expected = bytes.fromhex(case["file"])
     assert (tmp_path / "index").read_bytes()[: len(expected)] == expected
@@ -65,7 +65,7 @@ def test_messages_are_found_newest_first(tmp_path: Path) -> None:
 def test_hashes_that_share_a_slot_are_kept_apart(tmp_path: Path) -> None:
     file = _create(tmp_path)
     for number in range(6):
-        file.put([1 + SLOTS * (number % 2)], number, START_MS)
+        file.put([(1 + SLOTS * (number % 2), number, START_MS)])
     assert _find(file, 1) == [4, 2, 0]
     assert _find(file, 1 + SLOTS) == [5, 3, 1]
     assert file.header.used_slot_count == 1
@@ -74,7 +74,7 @@ def test_hashes_that_share_a_slot_are_kept_apart(tmp_path: Path) -> None:
 
 def test_a_message_stands_under_all_its_keys(tmp_path: Path) -> None:
     file = _create(tmp_path)
-    file.put([3, 4, 5], 777, START_MS)
+    file.put([(hashed, 777, START_MS) for hashed in (3, 4, 5)])
     assert [_find(file, hashed) for hashed in (3, 4, 5)] == [[777]] * 3
     assert file.room == MAX_ENTRIES - 4
     file.close()
@@ -83,8 +83,8 @@ def test_a_message_stands_under_all_its_keys(tmp_path: Path) -> None:
 def test_times_are_compared_by_the_second_and_nothing_in_the_range_is_missed(tmp_path: Path) -> None:
     file = _create(tmp_path)
     for number in range(5):
-        file.put([1], number, START_MS + 250 * number)
-    file.put([1], 5, START_MS + 5000)
+        file.put([(1, number, START_MS + 250 * number)])
+    file.put([(1, 5, START_MS + 5000)])
     assert set(_find(file, 1, START_MS + 500, START_MS + 750)) >= {2, 3}
     assert _find(file, 1, START_MS + 2000) == [5]
     assert _find(file, 1, 0, START_MS - 1) == []
@@ -105,9 +105,9 @@ def test_a_file_covers_the_times_of_its_messages(
 
 def test_times_before_the_first_message_and_far_behind_it_are_clamped(tmp_path: Path) -> None:
     file = _create(tmp_path)
-    file.put([1], 1, START_MS)
-    file.put([1], 2, START_MS - 5000)
-    file.put([1], 3, START_MS + (MAX_SECONDS + 5) * 1000)
+    file.put([(1, 1, START_MS)])
+    file.put([(1, 2, START_MS - 5000)])
+    file.put([(1, 3, START_MS + (MAX_SECONDS + 5) * 1000)])
     assert _find(file, 1) == [3, 2, 1]
     file.close()
 
@@ -137,7 +137,7 @@ def test_a_cut_forgets_and_zeroes_what_is_behind_it(tmp_path: Path, kept: int) -
 def test_a_cut_file_is_the_one_that_never_had_the_rest(tmp_path: Path) -> None:
     cut, short = _filled(tmp_path), IndexFile.create(Disk(), tmp_path / "short", SLOTS, MAX_ENTRIES)
     for number in range(4):
-        short.put([number % 3], (number + 1) * 100, START_MS + number * 1000)
+        short.put([(number % 3, (number + 1) * 100, START_MS + number * 1000)])
     cut.cut(500)
     for file in (cut, short):
         file.close()
@@ -168,7 +168,7 @@ def test_a_cut_does_not_believe_entries_that_were_never_written(tmp_path: Path) 
 def test_a_file_without_older_messages_is_behind_an_offset(tmp_path: Path) -> None:
     file = _create(tmp_path)
     assert file.is_behind(10**9)
-    file.put([1], 500, START_MS)
+    file.put([(1, 500, START_MS)])
     assert file.is_behind(500)
     assert not file.is_behind(501)
     file.close()
@@ -190,7 +190,7 @@ def test_a_file_of_another_size_is_refused_with_the_settings(tmp_path: Path) -> 
 def test_a_file_that_a_crash_left_unfinished_is_finished(tmp_path: Path) -> None:
     (tmp_path / "index").touch()
     file = _open(tmp_path)
-    file.put([1], 500, START_MS)
+    file.put([(1, 500, START_MS)])
     assert _find(file, 1) == [500]
     file.close()
 
@@ -214,9 +214,9 @@ def test_a_disk_that_fills_up_changes_nothing_in_the_file(tmp_path: Path) -> Non
     file = _create(tmp_path, disk)
     disk.is_full = True
     with pytest.raises(DiskFull):
-        file.put([1], 500, START_MS)
+        file.put([(1, 500, START_MS)])
     assert _find(file, 1) == []
     disk.is_full = False
-    file.put([1], 500, START_MS)
+    file.put([(1, 500, START_MS)])
     assert _find(file, 1) == [500]
     file.close()

@@ -24,6 +24,7 @@ def _filled(tmp_path: Path, count: int = 10) -> KeyIndex:
     index = _open(tmp_path)
     for number in range(1, count + 1):
         index.put("TopicA", ["key"], number * 100, START_MS + number * 1000)
+        index.write()
     return index
 
 
@@ -38,6 +39,7 @@ def _names(tmp_path: Path) -> list[str]:
 def test_an_index_without_keys_has_no_file(tmp_path: Path) -> None:
     index = _open(tmp_path)
     index.put("TopicA", [], 100, START_MS)
+    index.write()
     assert index.indexed_to == -1
     assert _find(index) == []
     assert not (tmp_path / "index").exists()
@@ -46,6 +48,7 @@ def test_an_index_without_keys_has_no_file(tmp_path: Path) -> None:
 def test_a_message_is_found_under_each_of_its_keys_and_its_topic(tmp_path: Path) -> None:
     index = _open(tmp_path)
     index.put("TopicA", ["id", "order", "customer"], 100, START_MS)
+    index.write()
     assert [_find(index, key) for key in ("id", "order", "customer", "other")] == [[100], [100], [100], []]
     assert list(index.find("TopicB", "id", 0, FOREVER)) == []
     index.close()
@@ -63,7 +66,9 @@ def test_keys_with_one_hash_are_both_candidates(tmp_path: Path) -> None:
     # Java's best known collision. Whoever asks reads the messages and compares.
     index = _open(tmp_path)
     index.put("TopicA", ["Aa"], 100, START_MS)
+    index.write()
     index.put("TopicA", ["BB"], 200, START_MS)
+    index.write()
     assert _find(index, "Aa") == _find(index, "BB") == [200, 100]
     index.close()
 
@@ -72,6 +77,7 @@ def test_a_message_that_is_there_already_is_left_alone(tmp_path: Path) -> None:
     index = _filled(tmp_path, 6)
     for number in range(1, 8):
         index.put("TopicA", ["key"], number * 100, START_MS)
+        index.write()
     assert _find(index) == [700, 600, 500, 400, 300, 200, 100]
     index.close()
 
@@ -86,6 +92,7 @@ def test_only_files_of_the_time_are_searched(tmp_path: Path) -> None:
 def test_the_keys_of_one_message_stay_in_one_file(tmp_path: Path) -> None:
     index = _filled(tmp_path, 3)
     index.put("TopicA", ["a", "b"], 400, START_MS)
+    index.write()
     assert len(_names(tmp_path)) == 2
     assert _find(index, "a") == _find(index, "b") == [400]
     index.close()
@@ -94,6 +101,7 @@ def test_the_keys_of_one_message_stay_in_one_file(tmp_path: Path) -> None:
 def test_more_keys_than_a_file_holds_are_cut_off(tmp_path: Path) -> None:
     index = _open(tmp_path)
     index.put("TopicA", list("abcdefgh"), 100, START_MS)
+    index.write()
     assert [len(_find(index, key)) for key in "abcdefgh"] == [1, 1, 1, 1, 0, 0, 0, 0]
     index.close()
 
@@ -111,6 +119,7 @@ def test_a_clock_that_was_set_back_does_not_disturb_the_order_of_the_files(tmp_p
     index = _open(tmp_path, clock=clock)
     for number in range(10):
         index.put("TopicA", ["key"], number, START_MS)
+        index.write()
         clock.set_now_ms(clock.now_ms() - 60_000)
     index.close()
     again = _open(tmp_path)
@@ -123,6 +132,7 @@ def test_an_index_opens_with_what_it_held(tmp_path: Path) -> None:
     index = _open(tmp_path)
     assert _find(index) == list(range(1000, 0, -100))
     index.put("TopicA", ["key"], 1100, START_MS + 11_000)
+    index.write()
     assert index.indexed_to == 1100
     index.close()
 
@@ -135,6 +145,7 @@ def test_a_cut_forgets_what_is_behind_it_in_every_file(tmp_path: Path, kept: int
     assert index.indexed_to == (kept * 100 or -1)
     assert len(_names(tmp_path)) == -(-kept // 4)
     index.put("TopicA", ["key"], 5000, START_MS)
+    index.write()
     assert _find(index)[0] == 5000
     index.close()
 
@@ -186,6 +197,7 @@ def test_only_full_files_count_for_the_time_that_the_checkpoint_keeps(tmp_path: 
     index = _filled(tmp_path, 4)
     assert index.full_to_ms == 0
     index.put("TopicA", ["key"], 500, START_MS + 5000)
+    index.write()
     assert index.full_to_ms == START_MS + 4000
     index.close()
 

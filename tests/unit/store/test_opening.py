@@ -305,6 +305,7 @@ def test_after_a_crash_of_rocketmq_the_time_of_its_checkpoint_says_where_to_begi
         store.append(make_message(number, body_bytes=1000, keys="all"))
         clock.advance_ms(10_000)
     store.dispatch()
+    store.queues.write()
     kill(store)
     _make_rocketmqs(tmp_path, 1_000_000 + 40_000)
     with open_store(tmp_path) as store:

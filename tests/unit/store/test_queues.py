@@ -17,6 +17,7 @@ def _open(tmp_path: Path) -> Queues:
 
 def _append(queues: Queues, topic: str, queue_id: int, queue_offset: int, log_offset: int) -> None:
     queues.append(topic, queue_id, queue_offset, encode_entry(log_offset, 100, 0), log_offset + 100)
+    queues.write()
 
 
 def test_a_queue_is_made_when_its_first_entry_comes(tmp_path: Path) -> None:

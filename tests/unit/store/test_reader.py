@@ -16,6 +16,7 @@ def _filled(root: Path, *, is_closed: bool = True) -> list[int]:
         for number in range(9)
     ]
     store.dispatch()
+    store.queues.write()
     if is_closed:
         store.close()
     else:
@@ -52,6 +53,7 @@ def test_a_store_is_read_while_a_broker_has_it_open(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         store.append(make_message(1))
         store.dispatch()
+        store.checkpoint()
         with StoreReader(tmp_path) as reader:
             assert [_body(record) for record in reader.queue_records(TOPIC, 0)] == numbered(1)
         store.append(make_message(2))

@@ -43,6 +43,7 @@ class _Log:
         """Put the first messages into their queue."""
         for number, at in enumerate(self.appended[:count]):
             self.queues.append(TOPIC, 0, number, _entry(at), at.end)
+        self.queues.write()
 
     def damage(self, number: int) -> int:
         """Change a byte of a message's body; where the message lies."""
@@ -192,6 +193,7 @@ def test_a_queue_that_points_at_no_message_of_its_own_is_not_trusted(log: _Log) 
     log.index(4)
     stray = log.appended[5]
     log.queues.append(TOPIC, 0, 4, _entry(stray), stray.end)
+    log.queues.write()
     assert trusted_to(log.segments, log.queues, Checkpoint(), was_closed=True) == SIZE
 
 

@@ -363,6 +363,7 @@ def test_old_files_go_at_four_in_the_morning_and_the_indexes_follow(tmp_path: Pa
     with open_store(tmp_path, clock=_at_hour(4), disk=disk) as store:
         starts = _fill(store, 90)
         store.flush()
+        store.checkpoint()
         ages = [100.0] * 10 + [1.0] * 20
         _age(store, *ages)
         assert store.clean() == 10

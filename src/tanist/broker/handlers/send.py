@@ -6,8 +6,6 @@ The answer goes out when it is true: at once, or under SYNC_FLUSH when the messa
 import itertools
 from functools import partial
 
-import msgspec
-
 from tanist.broker.intake import Intake
 from tanist.broker.state import BrokerState
 from tanist.broker.system_topics import is_open_to_sends
@@ -25,6 +23,7 @@ from tanist.protocol.properties import find_property, join_properties
 from tanist.remoting import Connection, Handler
 
 _NO_WAIT = b"false"
+_SUCCESS = int(ResponseCode.SUCCESS)
 _MAX_BODY_BYTES = MAX_FRAME_BYTES - (64 << 10)
 """With properties and header around it a message must fit the frame in which a consumer gets it."""
 
@@ -69,29 +68,45 @@ class SendHandler:
             make_id=None if is_batch else self._make_id,
         )
         message = self._state.placing.place(message, self._state.clock.now_ms())
-        writer = self._state.writer
-        # Nobody waits with a one-way send: it gets no answer, now or later.
-        is_waiting = (
-            writer.is_synchronous
-            and not command.is_one_way
-            and find_property(message.properties, WAIT) != _NO_WAIT
-        )
-        if is_waiting and writer.is_overloaded:
-            raise ResponseError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many sends wait for the disk")
+        is_waiting = self._state.writer.is_synchronous and self._waits(command, message)
         appended = self._append(message, is_batch=is_batch)
-        answer = partial(
-            encode_send_answer,
-            # What waits for the disk must not keep the bytes that it came in.
-            command.without_content() if is_waiting else command,
-            msg_id=",".join(encode_offset_id(self._state.store_host, one.log_offset) for one in appended),
-            queue_id=message.queue_id,
-            queue_offset=appended[0].queue_offset,
+        host = self._state.store_host
+        msg_id = (
+            ",".join([encode_offset_id(host, one.log_offset) for one in appended])
+            if is_batch
+            else encode_offset_id(host, appended[0].log_offset)
+        )
+        queue_id, queue_offset = message.queue_id, appended[0].queue_offset
+        if is_waiting:
+            waiting = partial(
+                encode_send_answer,
+                # What waits for the disk must not keep the bytes that it came in.
+                command.without_content(),
+                msg_id=msg_id,
+                queue_id=queue_id,
+                queue_offset=queue_offset,
+                unique_key=unique_key,
+            )
+            self._state.writer.when_flushed(
+                appended[-1].end, lambda code: connection.send(waiting(code=code))
+            )
+            return None
+        return encode_send_answer(
+            command,
+            code=_SUCCESS,
+            msg_id=msg_id,
+            queue_id=queue_id,
+            queue_offset=queue_offset,
             unique_key=unique_key,
         )
-        if is_waiting:
-            writer.when_flushed(appended[-1].end, lambda code: connection.send(answer(code=code)))
-            return None
-        return answer(code=ResponseCode.SUCCESS)
+
+    def _waits(self, command: Command, message: Message) -> bool:
+        """Whether the answer waits for the disk. Nobody waits with a one-way send: it gets no answer."""
+        if command.is_one_way or find_property(message.properties, WAIT) == _NO_WAIT:
+            return False
+        if self._state.writer.is_overloaded:
+            raise ResponseError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many sends wait for the disk")
+        return True
 
     def _make_id(self) -> str:
         return self._ids.next_id(self._state.clock.now_ms())
@@ -143,10 +158,18 @@ class SendHandler:
         """The messages of a batch, each with its own properties and then the batch's."""
         if batch.topic.startswith(RETRY_PREFIX):
             raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a retry topic takes no batches")
-        messages: list[Message] = []
-        for item in decode_batch(batch.body):
-            properties = join_properties(bytes(item.properties), batch.properties)
-            messages.append(
-                msgspec.structs.replace(batch, body=item.body, flag=item.flag, properties=properties)
+        added = batch.properties
+        return [
+            Message(
+                topic=batch.topic,
+                queue_id=batch.queue_id,
+                body=item.body,
+                properties=join_properties(bytes(item.properties), added),
+                flag=item.flag,
+                sys_flag=batch.sys_flag,
+                born_timestamp_ms=batch.born_timestamp_ms,
+                born_host=batch.born_host,
+                reconsume_times=batch.reconsume_times,
             )
-        return messages
+            for item in decode_batch(batch.body)
+        ]

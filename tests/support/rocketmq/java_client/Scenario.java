@@ -30,6 +30,7 @@ public final class Scenario {
         Pushed.addTo(this);
         Pulled.addTo(this);
         Load.addTo(this);
+        Latency.addTo(this);
         step("shutdown", options -> {
             things.remove(options.getString("name")).shutdown();
             return null;
