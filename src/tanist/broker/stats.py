@@ -10,6 +10,7 @@ is forgotten.
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -167,6 +168,13 @@ class Counters:
         counter.value += value
         counter.times += times
 
+    def forget_topic(self, topic: str) -> None:
+        """A topic was deleted: one that is made again under the name is another one."""
+        self._forget(lambda key: key == topic or key.startswith(f"{topic}@"))
+
+    def forget_group(self, group: str) -> None:
+        self._forget(lambda key: key.endswith(f"@{group}"))
+
     def on_tick(self, now_ms: int, *, local_day: int) -> None:
         """To be called every second. ``local_day`` is a number that no other day has."""
         totals = Rates(self.put_count, self._found_count, self._missed_count, self._transferred_count)
@@ -211,7 +219,14 @@ class Counters:
         for counters in self._counters.values():
             for counter in counters.values():
                 counter.windows[number].take(now_ms, counter.value, counter.times)
-            still = [key for key, counter in counters.items() if counter.windows[-1].is_still]
-            for key in still:
-                del counters[key]
-            self._room += len(still)
+            still = {key for key, counter in counters.items() if counter.windows[-1].is_still}
+            self._drop(counters, still)
+
+    def _forget(self, is_gone: Callable[[str], bool]) -> None:
+        for counters in self._counters.values():
+            self._drop(counters, {key for key in counters if is_gone(key)})
+
+    def _drop(self, counters: dict[str, Counter], keys: set[str]) -> None:
+        for key in keys:
+            del counters[key]
+        self._room += len(keys)

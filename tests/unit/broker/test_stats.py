@@ -137,3 +137,22 @@ def test_a_counter_that_stood_still_for_a_day_is_forgotten_and_makes_room() -> N
     assert bench.counters.find(Stat.TOPIC_PUT_NUMS, "T") is None
     bench.put("U")
     assert bench.counters.find(Stat.TOPIC_PUT_NUMS, "U") is not None
+
+
+def test_what_was_counted_goes_with_the_topic_and_with_the_group() -> None:
+    bench = Bench()
+    bench.put("T")
+    bench.put("T2")
+    bench.pull(1)
+    bench.counters.on_pulled("T2", "G", count=1, size_bytes=1, is_system=False)
+    bench.counters.forget_topic("T")
+    keys = [
+        ("TOPIC_PUT_NUMS", "T"),
+        ("GROUP_GET_NUMS", "T@G"),
+        ("TOPIC_PUT_NUMS", "T2"),
+        ("GROUP_GET_NUMS", "T2@G"),
+    ]
+    assert [bench.counters.find(*key) is None for key in keys] == [True, True, False, False]
+    bench.counters.forget_group("G")
+    assert [bench.counters.find(*key) is None for key in keys] == [True, True, False, True]
+    assert bench.counters.find("BROKER_GET_NUMS", "C") is not None

@@ -70,6 +70,7 @@ class TopicHandler:
         self._state.store.delete_topics([topic])
         self._state.topics.delete(topic)
         self._state.offsets.delete_topic(topic)
+        self._state.counters.forget_topic(topic)
         return command.reply()
 
     def get_all(self, command: Command, connection: Connection) -> Command:
