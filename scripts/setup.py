@@ -28,7 +28,14 @@ STAMP = VENV / "tanist-setup.txt"
 VERSIONS = ((3, 13), (3, 12), (3, 11))
 
 # What .venv depends on; the last holds the version that the installed package shows.
-INPUTS = ("pyproject.toml", "constraints.txt", "scripts/setup.py", "src/tanist/__init__.py")
+INPUTS = (
+    "pyproject.toml",
+    "constraints.txt",
+    "scripts/setup.py",
+    "scripts/build_native.py",
+    "src/tanist/protocol/_native.c",
+    "src/tanist/__init__.py",
+)
 
 # Asked of an interpreter: its version, and which of the modules named after it can be imported.
 PROBE = """
@@ -89,7 +96,9 @@ def _set_up() -> None:
     # The build backend is installed first, by its pinned version. Left to itself, pip would fetch the
     # newest one into a place of its own.
     pip = [str(VENV_PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "-c", "constraints.txt"]
-    _run("installing the build backend", [*pip, "hatchling"])
+    # Where there is no C compiler pip brings one, for the one module that is written in C.
+    compiler = () if any(map(shutil.which, ("cc", "gcc", "clang"))) else ("ziglang",)
+    _run("installing the build backend", [*pip, "hatchling", *compiler])
     _run("installing Tanist and its tools", [*pip, "--no-build-isolation", "-e", ".[dev]"])
     STAMP.write_text(stamp, encoding="utf-8")
     print("setup: done; the command is .venv/bin/tanist", flush=True)

@@ -6,11 +6,14 @@ from types import SimpleNamespace
 from typing import cast
 
 from tanist.broker.clients import ClientTable
+from tanist.broker.consumer_group import Client, ClientConnection
 from tanist.broker.groups import GroupTable
+from tanist.broker.late import LongAnswers
 from tanist.broker.live_config import LiveConfig
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.placing import Placing
+from tanist.broker.pull_progress import PullProgress
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
 from tanist.broker.stats import Counters
@@ -18,7 +21,10 @@ from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
 from tanist.errors import ResponseError
+from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel
 from tanist.model.host import pack_host
+from tanist.model.subscription import SubscriptionData
+from tanist.protocol.bodies.client import ConsumerData, HeartbeatData
 from tanist.protocol.bodies.sync import ConsumerOffsetTable, SubscriptionGroupTable, TopicConfigTable
 from tanist.protocol.command import Command
 from tanist.protocol.headers.base import Header
@@ -27,6 +33,7 @@ from tanist.store.config_table import ConfigTable
 from tanist.store.disk import Disk
 from tanist.store.upkeep import Upkeep
 from tests.support.clocks import FakeClock
+from tests.support.fake_connection import FakeConnection
 from tests.support.messages import open_store
 
 SETTINGS = BrokerSettings(broker_cluster_name="DefaultCluster", broker_name="broker-a")
@@ -67,10 +74,32 @@ def open_state(root: Path, settings: BrokerSettings = SETTINGS, *, clock: Clock 
         writer=cast("LogWriter", None),
         counters=Counters(cluster=settings.broker_cluster_name, boot_ms=clock.now_ms()),
         upkeep=Upkeep(store, clock),
+        pull_progress=PullProgress(),
+        long_answers=LongAnswers(clock),
         clock=clock,
         store_host=pack_host("127.0.0.1", 10911),
         pid=1,
     )
+
+
+def join(
+    state: BrokerState,
+    group: str,
+    *wanted: SubscriptionData,
+    client_id: str = "10.0.0.5@1",
+    connection: ClientConnection | None = None,
+) -> None:
+    """Let a client join a group with a heartbeat that wants these topics."""
+    consumer = ConsumerData(
+        group_name=group,
+        consume_type=ConsumeType.PASSIVELY,
+        message_model=MessageModel.CLUSTERING,
+        consume_from_where=ConsumeFromWhere.LAST_OFFSET,
+        subscription_data_set=list(wanted),
+    )
+    client = Client(connection or FakeConnection(), client_id, "JAVA", 479)
+    heartbeat = HeartbeatData(client_id=client_id, consumer_data_set=[consumer])
+    state.clients.on_heartbeat(client, heartbeat, now_ms=state.clock.now_ms())
 
 
 class Asker:

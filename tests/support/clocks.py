@@ -27,3 +27,11 @@ class FakeClock:
         """Let time pass on both clocks."""
         self._now_ms += elapsed_ms
         self._monotonic_s += elapsed_ms / 1000
+
+
+class HastyClock(FakeClock):
+    """Lets ten milliseconds pass whenever somebody looks."""
+
+    def monotonic_s(self) -> float:
+        self.advance_ms(10)
+        return super().monotonic_s()

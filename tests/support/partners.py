@@ -16,6 +16,8 @@ from typing import NoReturn
 
 import pytest
 
+from tanist.protocol import layout
+
 JAVA_AT_LEAST = 17
 
 
@@ -64,7 +66,12 @@ def _find_java() -> None:
     java_tool("javac")
 
 
-_FINDERS: dict[str, Callable[[], object]] = {"java": _find_java, "maven": maven}
+def _find_native() -> None:
+    if layout.native is None:
+        raise PartnerMissing("the C part of Tanist was not built here: run make setup and see what it says")
+
+
+_FINDERS: dict[str, Callable[[], object]] = {"java": _find_java, "maven": maven, "native": _find_native}
 
 
 def _get_java(lack: str) -> str:

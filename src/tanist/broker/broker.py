@@ -14,16 +14,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tanist.broker.acl import AccessGuard, AclFiles
 from tanist.broker.clients import ClientTable
 from tanist.broker.config_file import ConfigFile
 from tanist.broker.counting import Counting
 from tanist.broker.groups import GroupTable
-from tanist.broker.handlers import all_routes, clients, fast_routes
+from tanist.broker.handlers import all_routes, clients, consumption, fast_routes
 from tanist.broker.handlers.pull import PullHandler
+from tanist.broker.late import LongAnswers
 from tanist.broker.live_config import LiveConfig
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.placing import Placing
+from tanist.broker.pull_progress import PullProgress
 from tanist.broker.registration import Registration
 from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from tanist.broker.state import BrokerState
@@ -70,6 +73,7 @@ class Broker:
         self._tls = tls
         self._clock = clock or SystemClock()
         self._config_file = config_file
+        self._guard: AccessGuard | None = None
 
     @property
     def address(self) -> str:
@@ -79,6 +83,8 @@ class Broker:
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[None]:
         """Serve from the beginning of the block to its end. Raises ConfigError if that can not begin."""
+        if self._settings.acl_enable:
+            self._guard = AccessGuard(AclFiles(self._settings), self._clock)
         root = Path(self._settings.store_path_root_dir)
         host = pack_host(self._settings.broker_ip1, self._settings.listen_port)
         with MessageStore.open(root, self._store_settings, store_host=host, clock=self._clock) as store:
@@ -120,6 +126,8 @@ class Broker:
             writer=writer,
             counters=Counters(cluster=self._settings.broker_cluster_name, boot_ms=self._clock.now_ms()),
             upkeep=Upkeep(store, self._clock),
+            pull_progress=PullProgress(),
+            long_answers=LongAnswers(self._clock),
             clock=self._clock,
             store_host=host,
             pid=os.getpid(),
@@ -139,6 +147,8 @@ class Broker:
             tasks.create_task(_lasting("clients", lambda: self._scan_clients(state))),
             tasks.create_task(_lasting("counting", counting.run)),
         ]
+        if self._guard is not None:
+            chores.append(tasks.create_task(_lasting("access rules", self._guard.watch)))
         try:
             yield
         finally:
@@ -160,6 +170,8 @@ class Broker:
             clients.on_lost(state, connection)
 
         routes = all_routes(state, pulls)
+        if self._guard is not None:
+            routes = self._guard.guard(routes)
         main = RemotingServer(routes, limits=self._limits, tls=self._tls, on_close=on_close)
         fast = RemotingServer(fast_routes(routes), limits=self._limits, tls=self._tls, on_close=on_close)
         try:
@@ -185,7 +197,7 @@ class Broker:
 
     @asynccontextmanager
     async def _registered(self, state: BrokerState, tasks: asyncio.TaskGroup) -> AsyncGenerator[None]:
-        client = RemotingClient()
+        client = RemotingClient(tls=self._tls)
         registration = Registration(state, client)
         state.topics.on_change(registration.topics_changed)
         try:
@@ -212,6 +224,7 @@ class Broker:
         while True:
             await asyncio.sleep(_CLIENT_SCAN_S)
             clients.on_tick(state)
+            consumption.on_tick(state)
 
 
 async def _lasting(name: str, run: Callable[[], Awaitable[None]]) -> None:

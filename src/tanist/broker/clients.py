@@ -7,7 +7,7 @@ client id, because broadcasting consumers of one machine may share an id. A grou
 has a member; its subscriptions go with the last one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -184,6 +184,15 @@ class ClientTable:
                 f"group {group} has a newer subscription to topic {topic} than its heartbeats said",
             )
         return subscription
+
+    def subscriptions(self, group: str) -> Mapping[str, SubscriptionData]:
+        """What a group wants, by topic; nothing if nobody is there."""
+        found = self._consumers.get(group)
+        return {} if found is None else found.subscriptions
+
+    def groups_of(self, topic: str) -> set[str]:
+        """The groups with members that want a topic."""
+        return {name for name, group in self._consumers.items() if topic in group.subscriptions}
 
     def consumer_connections(self, group: str) -> ConsumerConnections | None:
         """A consumer group as operators see it; None if nobody is there."""

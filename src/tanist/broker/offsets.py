@@ -61,6 +61,13 @@ class OffsetTable:
         """The topics a group has offsets in."""
         return {topic for topic, of_group in map(_parts, self._offsets) if of_group == group}
 
+    def topics_by_group(self) -> dict[str, set[str]]:
+        """The topics that each group has offsets in."""
+        found: dict[str, set[str]] = {}
+        for topic, group in map(_parts, self._offsets):
+            found.setdefault(group, set()).add(topic)
+        return found
+
     def groups_of(self, topic: str) -> set[str]:
         """The groups that have offsets in a topic."""
         found = {group for of_topic, group in map(_parts, self._offsets) if of_topic == topic}

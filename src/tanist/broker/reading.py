@@ -1,16 +1,18 @@
 """Reads one queue for a pull: what there is from an offset on, filtered, as few pieces as can be."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from tanist.protocol.queue_entry import QueueEntry
+from tanist.protocol.queue_entry import FILLER_SIZE, QueueEntry
 from tanist.store import MessageStore
 from tanist.store.consume_queue import ConsumeQueue
 
 _LOOK_AHEAD_ENTRIES = 800
 """How many entries a pull looks at that matches few of them, before it answers with where it is."""
 _LEAST_CHUNK_ENTRIES = 32
+_SLOW_CHUNK_ENTRIES = 4
+"""How many entries are looked at between two looks at the clock, if looking takes time."""
 
 
 class Outcome(Enum):
@@ -34,8 +36,6 @@ class QueueRead:
     max_offset: int
     pieces: list[memoryview]
     message_count: int = 0
-    read_to: int | None = None
-    """Where in the log the last message lies that was looked at; None if none was."""
 
 
 def read_queue(
@@ -46,9 +46,14 @@ def read_queue(
     *,
     max_count: int,
     max_bytes: int,
-    is_wanted: Callable[[int], bool],
+    is_wanted: Callable[[QueueEntry], bool] | None,
+    has_time: Callable[[], bool] | None = None,
 ) -> QueueRead:
-    """Read messages whose tags code ``is_wanted``. At least one is returned, however large it is."""
+    """Read messages whose entry ``is_wanted``, or all if that is None.
+
+    At least one is returned, however large it is.
+    The look ends early where it has no time any more; a few entries are looked at in any case.
+    """
     queue = store.queues.find(topic, queue_id)
     low, high = (queue.min_offset, queue.max_offset) if queue is not None else (0, 0)
     if queue is None or high == 0:
@@ -59,44 +64,58 @@ def read_queue(
         return QueueRead(Outcome.OFFSET_OVERFLOW_ONE, high, low, high, [])
     if queue_offset > high:
         return QueueRead(Outcome.OFFSET_OVERFLOW_BADLY, high, low, high, [])
-    runs = _Runs()
-    next_offset, read_to = queue_offset, None
-    for entry in _entries(queue, queue_offset, chunk_count=max_count):
-        if runs.message_count and (
-            runs.message_count >= max_count or runs.size_bytes + entry.size_bytes > max_bytes
-        ):
+    runs, next_offset, message_count = _take(
+        _entries(queue, queue_offset, max_count, has_time),
+        queue_offset,
+        max_count=max_count,
+        max_bytes=max_bytes,
+        is_wanted=is_wanted,
+    )
+    outcome = Outcome.FOUND if message_count else Outcome.NO_MATCHED_MESSAGE
+    pieces = [store.log.read(start, end - start) for start, end in runs]
+    return QueueRead(outcome, next_offset, low, high, pieces, message_count)
+
+
+def _take(
+    entries: Iterable[QueueEntry],
+    next_offset: int,
+    *,
+    max_count: int,
+    max_bytes: int,
+    is_wanted: Callable[[QueueEntry], bool] | None,
+) -> tuple[list[tuple[int, int]], int, int]:
+    """The ranges of the log that hold what is wanted, the next offset to look at, and how many there are.
+
+    Messages that lie one behind the other are one range. This loop is what a pull costs.
+    """
+    runs: list[tuple[int, int]] = []
+    start = end = count = taken_bytes = 0
+    for entry in entries:
+        log_offset, size_bytes, _ = entry
+        if count and (count >= max_count or taken_bytes + size_bytes > max_bytes):
             break
         next_offset += 1
-        read_to = entry.log_offset
-        if not entry.is_filler and is_wanted(entry.tags_code):
-            runs.add(entry.log_offset, entry.size_bytes)
-    outcome = Outcome.FOUND if runs.message_count else Outcome.NO_MATCHED_MESSAGE
-    return QueueRead(outcome, next_offset, low, high, runs.read(store), runs.message_count, read_to)
+        if size_bytes == FILLER_SIZE or (is_wanted is not None and not is_wanted(entry)):
+            continue
+        if log_offset != end or not count:
+            if count:
+                runs.append((start, end))
+            start = end = log_offset
+        end += size_bytes
+        count += 1
+        taken_bytes += size_bytes
+    if count:
+        runs.append((start, end))
+    return runs, next_offset, count
 
 
-def _entries(queue: ConsumeQueue, queue_offset: int, *, chunk_count: int) -> Iterator[QueueEntry]:
+def _entries(
+    queue: ConsumeQueue, queue_offset: int, max_count: int, has_time: Callable[[], bool] | None
+) -> Iterator[QueueEntry]:
     """The next entries, as many as a pull may look at. Most pulls want all of the first few and no more."""
-    chunk_count = max(chunk_count, _LEAST_CHUNK_ENTRIES)
+    chunk_count = max(max_count, _LEAST_CHUNK_ENTRIES) if has_time is None else _SLOW_CHUNK_ENTRIES
     end = min(queue_offset + _LOOK_AHEAD_ENTRIES, queue.max_offset)
     for start in range(queue_offset, end, chunk_count):
         yield from queue.entries(start, min(chunk_count, end - start))
-
-
-class _Runs:
-    """Ranges of the log; messages that lie one behind the other are one range."""
-
-    def __init__(self) -> None:
-        self._ranges: list[tuple[int, int]] = []
-        self.message_count = 0
-        self.size_bytes = 0
-
-    def add(self, log_offset: int, size_bytes: int) -> None:
-        if self._ranges and self._ranges[-1][1] == log_offset:
-            self._ranges[-1] = (self._ranges[-1][0], log_offset + size_bytes)
-        else:
-            self._ranges.append((log_offset, log_offset + size_bytes))
-        self.message_count += 1
-        self.size_bytes += size_bytes
-
-    def read(self, store: MessageStore) -> list[memoryview]:
-        return [store.log.read(start, end - start) for start, end in self._ranges]
+        if has_time is not None and not has_time():
+            return

@@ -1,6 +1,7 @@
 """The broker's settings, under RocketMQ's names."""
 
 import ipaddress
+import os
 import socket
 from enum import Enum
 from pathlib import Path
@@ -28,6 +29,8 @@ _LEAST = {
     "max_transfer_count_on_message_in_memory": 1,
     "max_topic_count": 1,
     "max_subscription_group_count": 1,
+    "max_msgs_num_batch": 1,
+    "default_query_max_num": 1,
 }
 """The least value of each number that is a count, a size or a time; the most is Java's greatest int."""
 _ALL_PERMISSIONS = int(Permission.READ | Permission.WRITE | Permission.INHERIT)
@@ -99,6 +102,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     auto_create_topic_enable: bool = True
     auto_create_subscription_group: bool = True
     default_topic_queue_nums: int = 8
+    enable_property_filter: bool = True
+    """Whether consumers may filter by SQL. RocketMQ's default is false; here it costs nothing unless used."""
     long_polling_enable: bool = True
     short_polling_time_mills: int = 1_000
     """How long a pull waits at most if ``longPollingEnable`` is false."""
@@ -112,6 +117,15 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_topic_count: int = 100_000
     max_subscription_group_count: int = 100_000
     """So many there may be, for each is kept in memory and in a file. Retry topics count too."""
+    max_msgs_num_batch: int = 64
+    """How many messages a query by key gets at most."""
+    default_query_max_num: int = 32
+    """How many a query by unique id gets."""
+    acl_enable: bool = False
+    acl_config_path: str = ""
+    """The file or folder of the access rules, in place of those in ``rocketmqHome``. A key of ours."""
+    rocketmq_home: str = msgspec.field(default_factory=lambda: os.environ.get("ROCKETMQ_HOME", ""))
+    """Whose ``conf`` folder holds the access rules. Nothing else is looked for there."""
 
     def __post_init__(self) -> None:
         if self.broker_role is not BrokerRole.ASYNC_MASTER:

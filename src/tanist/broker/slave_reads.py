@@ -5,7 +5,6 @@ replica that it names is there: a client that does not find it goes to the maste
 replica there is. Without ``slaveReadEnable`` nobody is sent away from the master.
 """
 
-from tanist.broker.settings import MASTER_ID
 from tanist.model.groups import SubscriptionGroupConfig
 
 
@@ -17,10 +16,6 @@ def is_behind(*, read_to: int | None, log_end: int, hot_bytes: int) -> bool:
     return read_to is not None and log_end - read_to > hot_bytes
 
 
-def suggested_broker_id(
-    group: SubscriptionGroupConfig, *, is_slave_read_enabled: bool, is_behind: bool
-) -> int:
-    """The id of the replica that the group's next pull of the queue should go to."""
-    if not is_slave_read_enabled:
-        return MASTER_ID
+def suggested_broker_id(group: SubscriptionGroupConfig, *, is_behind: bool) -> int:
+    """The id of the replica that the group's next pull of the queue should go to, if slaves may be read."""
     return group.slow_broker_id if is_behind else group.broker_id

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 from tanist.broker.clients import ClientTable
 from tanist.broker.groups import GroupTable
+from tanist.broker.late import LongAnswers
 from tanist.broker.live_config import LiveConfig
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.placing import Placing
+from tanist.broker.pull_progress import PullProgress
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.stats import Counters
 from tanist.broker.topics import TopicTable
@@ -34,6 +36,8 @@ class BrokerState:
     writer: LogWriter
     counters: Counters
     upkeep: Upkeep
+    pull_progress: PullProgress
+    long_answers: LongAnswers
     clock: Clock
     store_host: bytes
     """This broker's address as its records carry it, packed."""

@@ -193,10 +193,13 @@ class Counters:
         counter = self._counters.get(stat, {}).get(key)
         return None if counter is None else counter.figures()
 
-    def tps(self, stat: Stat, key: str) -> float:
-        """How much was counted a second, over the last minute."""
-        found = self.find(stat, key)
-        return 0.0 if found is None else found.minute.tps
+    def topic_tps(self, topic: str) -> float:
+        """Messages a second that a topic got over the last minute."""
+        return self._tps(Stat.TOPIC_PUT_NUMS, topic)
+
+    def group_tps(self, group: str, topic: str) -> float:
+        """Messages a second that a group was given of a topic over the last minute."""
+        return self._tps(Stat.GROUP_GET_NUMS, f"{topic}@{group}")
 
     def rates(self, span_s: int) -> Rates:
         """What came a second over the last ``span_s``, or since the start if that is less long ago."""
@@ -204,6 +207,10 @@ class Counters:
         last_ms, last = self._rates[-1]
         span_ms = max(1, last_ms - first_ms)
         return Rates(*((end - start) * 1000 / span_ms for start, end in zip(first, last, strict=True)))
+
+    def _tps(self, stat: Stat, key: str) -> float:
+        found = self.find(stat, key)
+        return 0.0 if found is None else found.minute.tps
 
     def _make(self, stat: Stat, key: str) -> Counter | None:
         if self._room:

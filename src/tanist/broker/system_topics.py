@@ -21,7 +21,7 @@ from tanist.model.topics import (
     reply_topic,
 )
 
-_TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 _CHECKPOINT_TOPIC = "CHECKPOINT_TOPIC"
 
 _SCHEDULE_QUEUES = 18
@@ -61,7 +61,7 @@ def system_topics(settings: BrokerSettings) -> list[TopicConfig]:
 def system_topic_names(settings: BrokerSettings) -> frozenset[str]:
     """Every name that operators can not create, change or delete, whether the topic is there or not."""
     made = (topic.topic_name for topic in system_topics(settings))
-    return SYSTEM_TOPICS.union(made, {_TRACE_TOPIC, _CHECKPOINT_TOPIC})
+    return SYSTEM_TOPICS.union(made, {TRACE_TOPIC, _CHECKPOINT_TOPIC})
 
 
 def is_open_to_sends(topic: str) -> bool:

@@ -53,6 +53,11 @@ class LogWriter:
         self._dispatch_soon()
         return appended
 
+    def append_packed(self, batch: Message) -> Appended:
+        appended = self._store.append_packed(batch)
+        self._dispatch_soon()
+        return appended
+
     def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
         appended = self._store.append_batch(messages)
         self._dispatch_soon()

@@ -52,12 +52,19 @@ class Message(msgspec.Struct, gc=False, kw_only=True):
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
-    """Where the log put a message. ``end`` is one past its last byte: what a flush or an ack must reach."""
+    """Where the log put a message, or several that follow each other in one queue.
+
+    ``end`` is one past its last byte: what a flush or an ack must reach.
+    """
 
     log_offset: LogOffset
     queue_offset: QueueOffset
     size_bytes: int
     store_timestamp_ms: int
+    entries: bytes = b""
+    """What its queue will keep of it, once it is dispatched."""
+    keyed: list[tuple[int, int, int]] = []
+    """What the key index will keep of it."""
 
     @property
     def end(self) -> LogOffset:

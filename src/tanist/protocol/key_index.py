@@ -7,7 +7,7 @@ looks a key up reads the message and compares.
 
 import struct
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tanist.errors import RemoteProtocolError
 from tanist.model.java_hash import java_hash
@@ -25,6 +25,10 @@ _HEADER = struct.Struct(">qqqqii")
 SLOT = struct.Struct(">i")
 # key_hash, log_offset, seconds, previous
 INDEX_ENTRY = struct.Struct(">iqii")
+
+
+Keyed: TypeAlias = tuple[int, int, int]
+"""One key of one message: the key's hash, the message's log offset and its store time."""
 
 
 class IndexHeader(NamedTuple):

@@ -8,6 +8,7 @@ text alone they can not be told apart.
 """
 
 import struct
+from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
@@ -48,6 +49,12 @@ def encode_offset_id(store_host: bytes, log_offset: int) -> str:
     if len(store_host) not in (PACKED_V4_BYTES, PACKED_V6_BYTES) or log_offset < 0:
         raise LocalProtocolError(f"no id for a host of {len(store_host)} bytes and log offset {log_offset}")
     return (store_host + _LOG_OFFSET.pack(log_offset)).hex().upper()
+
+
+def encode_offset_ids(store_host: bytes, log_offsets: Sequence[bytes]) -> str:
+    """The offset ids of messages on one host, separated by commas; their log offsets are packed already."""
+    packed = b"".join([store_host + log_offset for log_offset in log_offsets])
+    return packed.hex(",", len(store_host) + _LOG_OFFSET.size).upper()
 
 
 def decode_offset_id(text: str) -> OffsetId:

@@ -41,10 +41,15 @@ def encode_entry(log_offset: int, size_bytes: int, tags_code: int) -> bytes:
     return _ENTRY.pack(log_offset, size_bytes, tags_code)
 
 
+def log_offsets_of(entries: bytes) -> list[bytes]:
+    """Where the messages of these entries lie, as eight bytes each."""
+    return [entries[start : start + 8] for start in range(0, len(entries), ENTRY_BYTES)]
+
+
 def decode_entries(data: bytes | bytearray | memoryview) -> list[QueueEntry]:
     """All whole entries of ``data``; a cut one at the end is left out."""
     whole = len(data) // ENTRY_BYTES * ENTRY_BYTES
-    return [QueueEntry(*fields) for fields in _ENTRY.iter_unpack(memoryview(data)[:whole])]
+    return list(map(QueueEntry._make, _ENTRY.iter_unpack(memoryview(data)[:whole])))
 
 
 def total_size_bytes(data: bytes | bytearray | memoryview) -> int:

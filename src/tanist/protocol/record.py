@@ -205,6 +205,15 @@ def decode_record(view: memoryview, position: int = 0) -> Record:
     )
 
 
+def record_properties(view: memoryview) -> memoryview:
+    """The properties of the record that ``view`` begins with, and nothing else of it."""
+    size, magic = peek_record(view, 0)
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        raise RemoteProtocolError(f"magic {magic & 0xFFFFFFFF:#010x} is no record's")
+    _body_start, _body_end, topic_end, record_end, _fields = _layout(view, 0, size, magic)
+    return view[topic_end + 2 : record_end]
+
+
 def _layout(
     view: memoryview, position: int, size: int, magic: int
 ) -> tuple[int, int, int, int, tuple[Any, ...]]:

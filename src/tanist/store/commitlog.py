@@ -9,13 +9,15 @@ does not fit, a blank fills the file and the record begins the next.
 
 import errno
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tanist.clock import Clock
 from tanist.errors import FlushFailed, LocalProtocolError, NotWritable, OffsetOutOfRange, RemoteProtocolError
 from tanist.model.message import Appended, Message, is_queued
 from tanist.model.offsets import LogOffset, QueueOffset
-from tanist.protocol.record import BLANK_BYTES, check_record, encode_blank, encode_record
+from tanist.protocol.layout import LaidOut, lay_out, lay_out_batch
+from tanist.protocol.queue_entry import ENTRY_BYTES
+from tanist.protocol.record import BLANK_BYTES, check_record, encode_blank
 from tanist.store.segment import Segment
 from tanist.store.segments import Segments
 
@@ -61,36 +63,24 @@ class CommitLog:
 
     def append(self, message: Message) -> Appended:
         """Append one message. Readers see it at once; it is durable when ``flushed_to`` reaches its end."""
-        self._check_takes(message)
-        queue = (message.topic, message.queue_id)
-        takes_offset = is_queued(message.sys_flag)
-        queue_offset = QueueOffset(self.next_queue_offsets.get(queue, 0) if takes_offset else 0)
-        now_ms = self._clock.now_ms()
-        log_end = self.log_end
-        record = self._encode(message, queue_offset, log_end, now_ms)
-        if len(record) > self._segments.end - log_end - BLANK_BYTES:
-            self._roll(len(record))
-            log_end = self.log_end
-            record = self._encode(message, queue_offset, log_end, now_ms)
-        appended = Appended(log_end, queue_offset, len(record), now_ms)
-        self._put(record, now_ms)
-        if takes_offset:
-            self.next_queue_offsets[queue] = queue_offset + 1
-        return appended
+        return self._append(message, lay_out)
+
+    def append_packed(self, batch: Message) -> Appended:
+        """Append the messages that a batch has in its body: in one file, one behind the other, or nowhere."""
+        return self._append(batch, lay_out_batch)
 
     def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
-        """Append several as one unit: they lie in one file, one behind the other, or nowhere."""
+        """Append several, of any queues, as one unit in the same way."""
         if not messages:
             raise LocalProtocolError("a batch needs at least one message")
         for message in messages:
             self._check_takes(message)
         now_ms = self._clock.now_ms()
-        records, appended, queue_offsets = self._encode_all(messages, now_ms)
-        total = sum(map(len, records))
-        if total > self._room_bytes():
-            self._roll(total)
-            records, appended, queue_offsets = self._encode_all(messages, now_ms)
-        self._put(b"".join(records), now_ms)
+        records, appended, queue_offsets = self._lay_out_all(messages, now_ms)
+        if len(records) > self._room_bytes():
+            self._roll(len(records))
+            records, appended, queue_offsets = self._lay_out_all(messages, now_ms)
+        self._put(records, now_ms)
         self.next_queue_offsets.update(queue_offsets)
         return appended
 
@@ -229,33 +219,62 @@ class CommitLog:
                 f"a body of {len(message.body)} bytes; at most {self._max_body_bytes} are taken"
             )
 
-    def _encode(self, message: Message, queue_offset: int, log_offset: int, now_ms: int) -> bytes:
-        return encode_record(
-            message,
-            queue_offset=queue_offset,
-            log_offset=log_offset,
-            store_timestamp_ms=now_ms,
-            store_host=self._store_host,
-        )
+    def _append(self, message: Message, lay: Callable[..., LaidOut]) -> Appended:
+        self._check_takes(message)
+        queue = (message.topic, message.queue_id)
+        queue_offset = QueueOffset(self.next_queue_offsets.get(queue, 0))
+        if not is_queued(message.sys_flag):
+            queue_offset = QueueOffset(0)
+        now_ms = self._clock.now_ms()
+        log_offset, laid = self._laid_out(message, queue_offset, now_ms, lay)
+        records, entries, keyed = laid
+        appended = Appended(log_offset, queue_offset, len(records), now_ms, entries, keyed)
+        self._put(records, now_ms)
+        if entries:
+            self.next_queue_offsets[queue] = queue_offset + len(entries) // ENTRY_BYTES
+        return appended
 
-    def _encode_all(
+    def _laid_out(
+        self, message: Message, queue_offset: int, now_ms: int, lay: Callable[..., LaidOut]
+    ) -> tuple[LogOffset, LaidOut]:
+        """The message laid out for where it goes: here, or at the start of the next file."""
+        while True:
+            log_offset = self.log_end
+            laid = lay(
+                message,
+                queue_offset=queue_offset,
+                log_offset=log_offset,
+                store_timestamp_ms=now_ms,
+                store_host=self._store_host,
+            )
+            if len(laid.records) <= self._room_bytes():
+                return log_offset, laid
+            self._roll(len(laid.records))
+
+    def _lay_out_all(
         self, messages: Sequence[Message], now_ms: int
-    ) -> tuple[list[bytes], list[Appended], dict[tuple[str, int], int]]:
+    ) -> tuple[bytes, list[Appended], dict[tuple[str, int], int]]:
         records: list[bytes] = []
         appended: list[Appended] = []
         queue_offsets: dict[tuple[str, int], int] = {}
         log_offset = self.log_end
         for message in messages:
             queue = (message.topic, message.queue_id)
-            queue_offset = 0
+            queue_offset = QueueOffset(0)
             if is_queued(message.sys_flag):
-                queue_offset = queue_offsets.get(queue, self.next_queue_offsets.get(queue, 0))
+                queue_offset = QueueOffset(queue_offsets.get(queue, self.next_queue_offsets.get(queue, 0)))
                 queue_offsets[queue] = queue_offset + 1
-            record = self._encode(message, queue_offset, log_offset, now_ms)
+            record, entries, keyed = lay_out(
+                message,
+                queue_offset=queue_offset,
+                log_offset=log_offset,
+                store_timestamp_ms=now_ms,
+                store_host=self._store_host,
+            )
             records.append(record)
-            appended.append(Appended(log_offset, QueueOffset(queue_offset), len(record), now_ms))
+            appended.append(Appended(log_offset, queue_offset, len(record), now_ms, entries, keyed))
             log_offset = LogOffset(log_offset + len(record))
-        return records, appended, queue_offsets
+        return b"".join(records), appended, queue_offsets
 
     def _room_bytes(self) -> int:
         """How many bytes of records the last file still takes: it must keep room for its blank."""

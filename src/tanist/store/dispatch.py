@@ -6,7 +6,7 @@ What this process appended itself is indexed from what it knows, without reading
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from tanist.errors import CorruptRecord, LocalProtocolError, RemoteProtocolError
 from tanist.model.delay_levels import due_ms
@@ -15,7 +15,7 @@ from tanist.model.offsets import LogOffset
 from tanist.model.property_names import DELAY
 from tanist.model.topics import SCHEDULE_TOPIC
 from tanist.protocol.properties import find_property
-from tanist.protocol.queue_entry import encode_entry
+from tanist.protocol.queue_entry import ENTRY_BYTES, encode_entry
 from tanist.protocol.record import BLANK_BYTES, MAGIC_BLANK, Record, decode_record, peek_record
 from tanist.protocol.tags import find_tag, index_keys, tags_code
 from tanist.store.commitlog import CommitLog
@@ -41,17 +41,18 @@ class Dispatcher:
         self._index = index
         self._delay_levels = delay_levels
         self._runs: dict[tuple[str, int], _QueueRun] = {}
-        self._fresh: list[tuple[Message, Appended]] = []
+        self._fresh: list[tuple[tuple[str, int], Appended]] = []
         self.dispatched_to = log.log_start
         self.last_timestamp_ms = 0
         """The store time of the last record dispatched."""
         self.listeners: list[Callable[[str, int, int], None]] = []
         """Told that a queue has grown: its topic, its id, and one past its last offset."""
 
-    def note(self, messages: Iterable[Message], appended: Iterable[Appended]) -> None:
+    def note(self, message: Message, place: Appended) -> None:
         """Take note of what was appended just now: the next run need not read it from the log."""
-        if len(self._fresh) < BATCH_RECORDS:
-            self._fresh += zip(messages, appended, strict=True)
+        # When a delayed message is due does not stand in it; such are read like those of others.
+        if len(self._fresh) < BATCH_RECORDS and message.topic != SCHEDULE_TOPIC:
+            self._fresh.append(((message.topic, message.queue_id), place))
 
     def run(self, limit: int | None = None) -> int:
         """Index the records up to ``limit`` (the log's end if not said); how many there were.
@@ -75,13 +76,20 @@ class Dispatcher:
         fresh, self._fresh = self._fresh, []
         position = int(self.dispatched_to)
         count = 0
-        for message, place in fresh:
+        for queue, place in fresh:
             # Where something lies between, such as the end of a file, the log has the last word.
             if place.log_offset != position or position + place.size_bytes > end:
                 break
-            self._take(message, place)
             position += place.size_bytes
-            count += 1
+            entry_count = len(place.entries) // ENTRY_BYTES
+            if entry_count:
+                run = self._run_at(queue, place.queue_offset)
+                run.data += place.entries
+                run.next_offset += entry_count
+                run.indexed_to = position
+            self._index.extend(place.keyed)
+            self.last_timestamp_ms = place.store_timestamp_ms
+            count += entry_count or 1
         if count:
             self._settle(position)
         return count
@@ -99,8 +107,7 @@ class Dispatcher:
                 if behind > end:
                     break
                 if magic != MAGIC_BLANK:
-                    record = _decode(segment, start)
-                    self._take(record, _place_of(record))
+                    self._take(_decode(segment, start))
                     count += 1
                 position = behind
         finally:
@@ -108,40 +115,41 @@ class Dispatcher:
             self._settle(position)
         return count
 
-    def _take(self, message: Message | Record, place: Appended) -> None:
-        """Put one message on its way into the indexes."""
-        topic, properties = message.topic, bytes(message.properties)
-        log_offset, now_ms = place.log_offset, place.store_timestamp_ms
-        self.last_timestamp_ms = now_ms
-        if is_queued(message.sys_flag):
-            key = (topic, message.queue_id)
-            run = self._runs.get(key)
-            if run is None or run.next_offset != place.queue_offset:
-                if not _has_queue(message, place):
-                    return
-                run = self._begin_run(key, place.queue_offset)
-            code = (
-                self._due_ms(properties, now_ms)
-                if topic == SCHEDULE_TOPIC
-                else tags_code(find_tag(properties))
+    def _take(self, record: Record) -> None:
+        properties = bytes(record.properties)
+        try:
+            _check_queue(record)
+        except LocalProtocolError as error:
+            _log.error("message is not indexed log_offset=%d reason=%s", record.log_offset, error)
+            return
+        if is_queued(record.sys_flag):
+            run = self._run_at((record.topic, record.queue_id), record.queue_offset)
+            run.data += encode_entry(
+                record.log_offset, record.size_bytes, self._tags_code(record, properties)
             )
-            run.data += encode_entry(log_offset, place.size_bytes, code)
             run.next_offset += 1
-            run.indexed_to = log_offset + place.size_bytes
-        if message.sys_flag & TRANSACTION_MASK != _ROLLBACK and (keys := index_keys(properties)):
-            self._index.put(topic, keys, log_offset, now_ms)
+            run.indexed_to = record.log_offset + record.size_bytes
+        if record.sys_flag & TRANSACTION_MASK != _ROLLBACK:
+            self._index.put(
+                record.topic, index_keys(properties), record.log_offset, record.store_timestamp_ms
+            )
+        self.last_timestamp_ms = record.store_timestamp_ms
 
-    def _begin_run(self, key: tuple[str, int], queue_offset: int) -> "_QueueRun":
-        if (former := self._runs.get(key)) is not None:
-            self._write_run(key, former)
-        run = self._runs[key] = _QueueRun(queue_offset)
+    def _run_at(self, queue: tuple[str, int], queue_offset: int) -> "_QueueRun":
+        """The entries of a queue that are being gathered, if the next one is this; else new ones."""
+        run = self._runs.get(queue)
+        if run is None or run.next_offset != queue_offset:
+            if run is not None:
+                self._write_run(queue, run)
+            run = self._runs[queue] = _QueueRun(queue_offset)
         return run
 
-    def _due_ms(self, properties: bytes, store_timestamp_ms: int) -> int:
-        """What a queue of delayed messages keeps in place of the tag: the time at which one is due."""
-        level = find_property(properties, DELAY)
-        if level is not None and level.isdigit() and int(level) > 0:
-            return due_ms(self._delay_levels, int(level), store_timestamp_ms)
+    def _tags_code(self, record: Record, properties: bytes) -> int:
+        """The hash of the tag; for a delayed message the time at which it is due."""
+        if record.topic == SCHEDULE_TOPIC:
+            level = find_property(properties, DELAY)
+            if level is not None and level.isdigit() and int(level) > 0:
+                return due_ms(self._delay_levels, int(level), record.store_timestamp_ms)
         return tags_code(find_tag(properties))
 
     def _settle(self, position: int) -> None:
@@ -181,20 +189,10 @@ class _QueueRun:
         self.indexed_to = 0
 
 
-def _has_queue(message: Message | Record, place: Appended) -> bool:
-    """Whether a message can have a place in a queue; if not, that is told."""
-    try:
-        check_topic_name(message.topic)
-        if message.queue_id < 0 or place.queue_offset < 0:
-            raise LocalProtocolError(f"queue {message.queue_id} can not have an offset {place.queue_offset}")
-    except LocalProtocolError as error:
-        _log.error("message is not indexed log_offset=%d reason=%s", place.log_offset, error)
-        return False
-    return True
-
-
-def _place_of(record: Record) -> Appended:
-    return Appended(record.log_offset, record.queue_offset, record.size_bytes, record.store_timestamp_ms)
+def _check_queue(record: Record) -> None:
+    check_topic_name(record.topic)
+    if record.queue_id < 0 or record.queue_offset < 0:
+        raise LocalProtocolError(f"queue {record.queue_id} can not have an offset {record.queue_offset}")
 
 
 def _decode(segment: Segment, position: int) -> Record:

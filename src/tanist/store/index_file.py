@@ -8,7 +8,6 @@ import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 from tanist.errors import ForeignFile, RemoteProtocolError
 from tanist.protocol.key_index import (
@@ -19,6 +18,7 @@ from tanist.protocol.key_index import (
     SLOT,
     SLOT_BYTES,
     IndexHeader,
+    Keyed,
     decode_index_header,
     encode_index_header,
 )
@@ -29,9 +29,6 @@ from tanist.store.settings import REBUILD_INDEXES
 _ALLOCATE_BYTES = 1 << 20
 
 _unpack_slot, _pack_slot, _pack_entry = SLOT.unpack_from, SLOT.pack_into, INDEX_ENTRY.pack_into
-
-Keyed: TypeAlias = tuple[int, int, int]
-"""One key of one message: the key's hash, the message's log offset and its store time."""
 
 
 class IndexFile:
@@ -46,6 +43,7 @@ class IndexFile:
         self._size_bytes = self._entries_start + max_entries * INDEX_ENTRY_BYTES
         self._map = file.map(self._size_bytes)
         self._allocated_to = 0
+        self.is_closed = False
         self.header = decode_index_header(self._map[:HEADER_BYTES])
         self.is_dirty = False
         """Whether it was written since somebody made it durable."""
@@ -126,11 +124,15 @@ class IndexFile:
             IndexHeader(begin_timestamp_ms, keyed[-1][2], begin_log_offset, keyed[-1][1], used, count)
         )
 
-    def find(self, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Log offsets of messages whose key has this hash and whose time lies in the range, newest first."""
+    def find(self, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int | None]:
+        """Log offsets of messages whose key has this hash and whose time lies in the range, newest first.
+
+        None stands for an entry that was passed over: there may be millions in a row.
+        """
         header = self.header
         (number,) = SLOT.unpack_from(self._map, HEADER_BYTES + hashed % self._slot_count * SLOT_BYTES)
-        while 0 < number < header.entry_count:
+        # Whoever asks may take a rest, and the file may be dropped meanwhile.
+        while 0 < number < header.entry_count and not self.is_closed:
             found, log_offset, seconds, previous = INDEX_ENTRY.unpack_from(
                 self._map, self._entry_position(number)
             )
@@ -138,8 +140,7 @@ class IndexFile:
             at_ms = header.begin_timestamp_ms + seconds * 1000
             if at_ms + 999 < begin_ms:
                 return
-            if found == hashed and at_ms <= end_ms:
-                yield log_offset
+            yield log_offset if found == hashed and at_ms <= end_ms else None
             if previous >= number:
                 return
             number = previous
@@ -185,6 +186,7 @@ class IndexFile:
         )
 
     def close(self) -> None:
+        self.is_closed = True
         self._map.close()
         self._file.close()
 

@@ -4,15 +4,15 @@ Derived from the log and built by dispatch. It keeps hashes only, so what it fin
 whoever asks reads the messages and compares their keys.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from tanist.clock import Clock
 from tanist.errors import ForeignFile
-from tanist.protocol.key_index import key_hash
+from tanist.protocol.key_index import Keyed, key_hash
 from tanist.store.disk import Disk
-from tanist.store.index_file import IndexFile, Keyed
+from tanist.store.index_file import IndexFile
 
 NAME_DIGITS = 17
 
@@ -49,14 +49,22 @@ class KeyIndex:
         return -1
 
     @property
+    def indexed_to_ms(self) -> int:
+        """The store time of the newest message in the index; 0 if there is none."""
+        return self._files[-1].header.end_timestamp_ms if self._files else 0
+
+    @property
     def full_to_ms(self) -> int:
         """The store time of the last message in a file that is full; 0 if none is."""
         return self._files[-2].header.end_timestamp_ms if len(self._files) > 1 else 0
 
     def put(self, topic: str, keys: Sequence[str], log_offset: int, store_timestamp_ms: int) -> None:
         """Add a message under all its keys. It is found when ``write`` has put it into a file."""
-        for key in keys[: self._max_entries - 1]:
-            self._unwritten.append((key_hash(topic, key), log_offset, store_timestamp_ms))
+        self.extend([(key_hash(topic, key), log_offset, store_timestamp_ms) for key in keys])
+
+    def extend(self, keyed: Iterable[Keyed]) -> None:
+        """Add messages whose keys are hashed already, in the order of the log."""
+        self._unwritten += keyed
 
     def write(self) -> None:
         """Write what was put, but for messages that are there already.
@@ -73,12 +81,13 @@ class KeyIndex:
                 del unwritten[:count]
             else:
                 self._add_file()
+                unwritten = _limited(unwritten, self._files[-1].room)
 
-    def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Log offsets of messages that may have this key, newest first."""
+    def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int | None]:
+        """Log offsets of messages that may have this key, newest first, and None for what was passed over."""
         hashed = key_hash(topic, key)
-        for file in reversed(self._files):
-            if file.covers(begin_ms, end_ms):
+        for file in self._files[::-1]:
+            if not file.is_closed and file.covers(begin_ms, end_ms):
                 yield from file.find(hashed, begin_ms, end_ms)
 
     def cut(self, log_offset: int, *, is_whole: bool = True) -> None:
@@ -133,3 +142,11 @@ def _fitting(keyed: Sequence[Keyed], room: int) -> int:
     while room and keyed[room][1] == keyed[room - 1][1]:
         room -= 1
     return room
+
+
+def _limited(keyed: list[Keyed], room: int) -> list[Keyed]:
+    """A message that has more keys than a whole file has room for is found by the first of them."""
+    end = room
+    while end < len(keyed) and keyed[end][1] == keyed[0][1]:
+        end += 1
+    return keyed[:room] + keyed[end:]

@@ -1,5 +1,8 @@
 """Finds messages: by queue offset, by key, by time. Records come back as views of the log."""
 
+from collections.abc import Iterator
+from itertools import islice
+
 from tanist.errors import RemoteProtocolError
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.record import Record, decode_record
@@ -41,25 +44,35 @@ class Lookup:
         self, topic: str, key: str, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS, max_count: int = 64
     ) -> list[Record]:
         """The newest messages of a topic that carry a key (or have it as unique id), newest first."""
-        found: list[Record] = []
+        found = self.walk_key(topic, key, begin_ms=begin_ms, end_ms=end_ms)
+        return list(islice((record for record in found if record is not None), max_count))
+
+    def walk_key(self, topic: str, key: str, *, begin_ms: int, end_ms: int) -> Iterator[Record | None]:
+        """All messages of a topic that carry a key, newest first, and None for each that was passed over.
+
+        There may be millions to pass over, so whoever has others to serve rests on the way. A record is
+        not to be kept over a rest: the file it lies in may go.
+        """
         first_kept = self._deletions.first_kept(topic, self._log.log_start)
         last_offset = -1
         for log_offset in self._index.find(topic, key, begin_ms, end_ms):
-            # The newest come first, so behind a deleted one there are only deleted ones.
-            if len(found) >= max_count or log_offset < first_kept:
-                break
+            if log_offset is not None and log_offset < first_kept:
+                # The newest come first, so behind a deleted one there are only deleted ones.
+                return
             # A message that has the key twice stands twice in a row.
-            record = self.record_at(log_offset) if log_offset != last_offset else None
+            if log_offset is None or log_offset == last_offset:
+                yield None
+                continue
             last_offset = log_offset
+            record = self.record_at(log_offset)
             # Only hashes are indexed: the message itself says whether it is meant.
-            if (
+            is_meant = (
                 record is not None
                 and begin_ms <= record.store_timestamp_ms <= end_ms
                 and record.topic == topic
                 and key in index_keys(record.properties)
-            ):
-                found.append(record)
-        return found
+            )
+            yield record if is_meant else None
 
     def offset_at_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> QueueOffset:
         """The queue offset that belongs to a time; 0 for a queue that is not there."""
@@ -76,7 +89,7 @@ class Lookup:
         )
 
     def record_at(self, log_offset: int) -> Record | None:
-        """The record at an offset, such as the key index names; None if there is none (any more).
+        """The record at an offset that a client or the key index names; None if there is none (any more).
 
         RocketMQ does not take cut messages out of its index.
         """

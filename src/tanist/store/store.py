@@ -7,7 +7,7 @@ One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint
 """
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -159,15 +159,23 @@ class MessageStore:
         """Append one message to the log. ``dispatch`` makes it visible in its queue."""
         self._check_queue(message)
         appended = self.log.append(message)
-        self.dispatcher.note((message,), (appended,))
+        self.dispatcher.note(message, appended)
+        return appended
+
+    def append_packed(self, batch: Message) -> Appended:
+        """Append the messages that a batch has in its body, as one unit."""
+        self._check_queue(batch)
+        appended = self.log.append_packed(batch)
+        self.dispatcher.note(batch, appended)
         return appended
 
     def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
-        """Append several messages as one unit."""
+        """Append several messages, of any queues, as one unit."""
         for message in messages:
             self._check_queue(message)
         appended = self.log.append_batch(messages)
-        self.dispatcher.note(messages, appended)
+        for message, place in zip(messages, appended, strict=True):
+            self.dispatcher.note(message, place)
         return appended
 
     def append_raw(self, log_offset: int, data: bytes | memoryview) -> int:
@@ -249,6 +257,17 @@ class MessageStore:
     ) -> list[Record]:
         """The newest messages of a topic that carry a key (or have it as unique id), newest first."""
         return self._lookup.find_by_key(topic, key, begin_ms=begin_ms, end_ms=end_ms, max_count=max_count)
+
+    def walk_key(self, topic: str, key: str, *, begin_ms: int, end_ms: int) -> Iterator[Record | None]:
+        """The same step by step, without end, and None for each message that was passed over.
+
+        See Lookup.walk_key.
+        """
+        return self._lookup.walk_key(topic, key, begin_ms=begin_ms, end_ms=end_ms)
+
+    def record_at(self, log_offset: int) -> Record | None:
+        """The message that begins at an offset of the log; None if there is none (any more)."""
+        return self._lookup.record_at(log_offset)
 
     def offset_at_time(
         self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = Boundary.LOWER

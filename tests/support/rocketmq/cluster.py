@@ -25,7 +25,7 @@ from tests.support.rocketmq.client import (
     ask,
     encode_options,
 )
-from tests.support.rocketmq.jars import QUICK_START, environment, install
+from tests.support.rocketmq.jars import CLIENT_LINES, QUICK_START, environment, install, install_client
 
 _T = TypeVar("_T")
 
@@ -189,6 +189,12 @@ class RocketMQ:
             self._installation, command, home=self._client_home, nameServer=self.name_server, **options
         )
 
+    def use_access_key(self, access_key: str, secret_key: str) -> None:
+        """Have ``mqadmin`` sign its requests from now on."""
+        file = self._client_home / "conf" / "tools.yml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"accessKey: {access_key}\nsecretKey: {secret_key}\n")
+
     def mqadmin(self, *arguments: str) -> str:
         """Run RocketMQ's own operator command and return what it printed."""
         main_class = "org.apache.rocketmq.tools.command.MQAdminStartup"
@@ -196,10 +202,7 @@ class RocketMQ:
 
     def mqadmin_each(self, *commands: Sequence[str]) -> list[str]:
         """Run RocketMQ's own operator command with each of these, in one process; what each printed."""
-        runs = [[*command, "-n", self.name_server] for command in commands]
-        encoded = msgspec.json.encode(runs).decode()
-        printed = self._installation.run("tanist.partner.OperatorMain", encoded, home=self._client_home)
-        return printed.split("\f")[:-1]
+        return mqadmin_each(self.name_server, *commands, home=self._client_home)
 
     def _start_name_server(self) -> int:
         port = _free_port()
@@ -246,6 +249,20 @@ class RocketMQ:
         self._running.enter_context(process)
         process.wait_for_output(ready, timeout_s=_START_TIMEOUT_S)
         return process
+
+
+def mqadmin_each(
+    name_server: str, *commands: Sequence[str], home: Path, line: str = CLIENT_LINES[0]
+) -> list[str]:
+    """Run the operator command of one line with each of these, in one process; what each printed."""
+    # The older line does not start without a file that says what it logs.
+    logging = home / "conf" / "logback_tools.xml"
+    logging.parent.mkdir(parents=True, exist_ok=True)
+    logging.write_text("<configuration/>")
+    runs = [[*command, "-n", name_server] for command in commands]
+    encoded = msgspec.json.encode(runs).decode()
+    printed = install_client(line).run("tanist.client.OperatorMain", encoded, home=home)
+    return printed.split("\f")[:-1]
 
 
 def body_of(number: int, body_bytes: int) -> bytes:

@@ -77,6 +77,8 @@ class Installation:
             encoding="utf-8",
             timeout=_RUN_TIMEOUT_S,
             check=False,
+            # The operator command leaves files where it stands.
+            cwd=home,
             env=environment(home),
         )
         if run.returncode != 0:

@@ -136,6 +136,10 @@ class PushConsumer(_Client):
         """Leave the group. What was received can still be asked for."""
         self._do("leave")
 
+    def suspend(self) -> None:
+        """Pull no more. What a pull that waits is given yet is consumed."""
+        self._do("suspend")
+
     def rebalance(self) -> None:
         """Do at once what else happens every 20 s."""
         self._do("rebalance")
@@ -169,8 +173,10 @@ class PullConsumer(_Client):
         *,
         count: int = 32,
         expression: str = "*",
+        sql: str | None = None,
         is_blocking: bool = False,
     ) -> Pull:
+        """Pull by tags or, where the pull does not block, by SQL."""
         pulled = self._do(
             "pull",
             topic=topic,
@@ -179,6 +185,7 @@ class PullConsumer(_Client):
             queueOffset=queue_offset,
             count=count,
             expression=expression,
+            sql=sql,
             isBlocking=is_blocking,
         )
         return msgspec.convert(pulled, Pull)
@@ -189,7 +196,10 @@ class PullConsumer(_Client):
 
 
 class StockClients:
-    """Clients of one line, all in one process: a start of Java is dear."""
+    """Clients of one line, all in one process: a start of Java is dear.
+
+    Producers, push and lite consumers sign their requests if ``accessKey`` and ``secretKey`` are given.
+    """
 
     def __init__(self, line: str, home: Path, *, flags: Sequence[str] = QUICK_START) -> None:
         self.line = line
@@ -205,7 +215,7 @@ class StockClients:
         self.process.__exit__(kind, error, trace)
 
     def producer(self, name_server: str, **options: object) -> Producer:
-        """Start a producer; ``topicQueues`` and ``maxMessageBytes`` override the client's defaults."""
+        """Start a producer; ``topicQueues``, ``maxMessageBytes`` and ``isTraced`` override the defaults."""
         return Producer(self._start("producer", name_server, "tanist-producer", **options), self.process)
 
     def push_consumer(
@@ -213,19 +223,24 @@ class StockClients:
     ) -> PushConsumer:
         """Start a push consumer.
 
-        ``expression`` names tags; ``isOrderly`` and ``isBroadcasting`` are false; ``timestamp`` is for
-        FROM_TIMESTAMP, in the client's format; ``heartbeatMs`` overrides the client's 30 s.
+        ``expression`` names tags, ``sql`` filters by properties instead; ``isOrderly`` and
+        ``isBroadcasting`` are false; ``timestamp`` is for FROM_TIMESTAMP, in the client's format;
+        ``heartbeatMs`` overrides the client's 30 s.
         """
         options = {"topic": topic, "expression": "*", "from": start, **options}
         return PushConsumer(self._start("push-consumer", name_server, group, **options), self.process)
 
     def lite_consumer(self, name_server: str, group: str, topic: str, **options: object) -> LiteConsumer:
-        """Start a lite pull consumer, on one queue alone if ``brokerName`` and ``queueId`` say which."""
+        """Start a lite pull consumer, on one queue alone if ``brokerName`` and ``queueId`` say which.
+
+        ``sql`` filters by properties instead of tags.
+        """
         options = {"topic": topic, "expression": "*", **options}
         return LiteConsumer(self._start("lite-consumer", name_server, group, **options), self.process)
 
-    def pull_consumer(self, name_server: str, group: str) -> PullConsumer:
-        return PullConsumer(self._start("pull-consumer", name_server, group), self.process)
+    def pull_consumer(self, name_server: str, group: str, **options: object) -> PullConsumer:
+        """Start a pull consumer; ``heartbeatMs`` overrides the client's 30 s."""
+        return PullConsumer(self._start("pull-consumer", name_server, group, **options), self.process)
 
     def _start(self, step: str, name_server: str, group: str, **options: object) -> str:
         name = f"{step}-{next(self._numbers)}"

@@ -385,6 +385,15 @@ def test_a_consumer_is_found_by_group_and_client_id(
     assert room.table.find_consumer("H", "same") is None
 
 
+def test_what_a_group_wants_is_known_while_it_is_there(room: Room, first: FakeConnection) -> None:
+    room.beat(first, consumer("G", "T", "U"), consumer("H", "T"))
+    assert room.table.subscriptions("G").keys() == {"T", "U"}
+    assert room.table.groups_of("T") == {"G", "H"}
+    assert room.table.groups_of("U") == {"G"}
+    room.table.on_lost(first)
+    assert (room.table.subscriptions("G"), room.table.groups_of("T")) == ({}, set())
+
+
 def test_a_producer_is_found_by_its_client_id_on_its_latest_connection(
     room: Room, first: FakeConnection, second: FakeConnection
 ) -> None:

@@ -110,6 +110,7 @@ def test_a_group_and_a_topic_are_looked_up_from_either_side(offsets: OffsetTable
         offsets.commit(group, topic, 1, 4)
     assert offsets.topics_of("G") == {"T", "U"}
     assert offsets.groups_of("T") == {"G", "H"}
+    assert offsets.topics_by_group() == {group: offsets.topics_of(group) for group in ("G", "H")}
     assert offsets.queues("G", "T") == {1: 4}
     assert offsets.queues("G", "V") == {}
 

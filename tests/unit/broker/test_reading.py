@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from tanist.broker.reading import Outcome, QueueRead, read_queue
+from tanist.protocol.queue_entry import QueueEntry
 from tanist.protocol.record import decode_record
 from tanist.protocol.tags import tags_code
 from tanist.store import MessageStore
@@ -16,7 +17,7 @@ def store(tmp_path: Path) -> MessageStore:
     return open_store(tmp_path)
 
 
-def everything(_tags_code: int) -> bool:
+def everything(_entry: QueueEntry) -> bool:
     return True
 
 
@@ -27,7 +28,8 @@ def read(
     queue_id: int = 0,
     max_count: int = 32,
     max_bytes: int = 1 << 20,
-    is_wanted: Callable[[int], bool] = everything,
+    is_wanted: Callable[[QueueEntry], bool] = everything,
+    has_time: Callable[[], bool] | None = None,
 ) -> QueueRead:
     return read_queue(
         store,
@@ -37,6 +39,7 @@ def read(
         max_count=max_count,
         max_bytes=max_bytes,
         is_wanted=is_wanted,
+        has_time=has_time,
     )
 
 
@@ -126,7 +129,7 @@ def test_an_offset_whose_message_is_deleted_is_too_small(tmp_path: Path) -> None
 def test_what_is_not_wanted_is_passed_over(store: MessageStore) -> None:
     fill(store, 9, tags=("A", "B", "C"))
     code = tags_code(b"B")
-    found = read(store, 0, is_wanted=lambda tag: tag == code)
+    found = read(store, 0, is_wanted=lambda entry: entry.tags_code == code)
     assert bodies(found) == [b"message 1 ", b"message 4 ", b"message 7 "]
     assert found.next_offset == 9
 
@@ -134,7 +137,7 @@ def test_what_is_not_wanted_is_passed_over(store: MessageStore) -> None:
 def test_a_full_answer_stops_behind_its_last_message(store: MessageStore) -> None:
     fill(store, 9, tags=("A", "B", "C"))
     code = tags_code(b"B")
-    assert read(store, 0, max_count=1, is_wanted=lambda tag: tag == code).next_offset == 2
+    assert read(store, 0, max_count=1, is_wanted=lambda entry: entry.tags_code == code).next_offset == 2
 
 
 def test_a_look_that_finds_nothing_ends_after_800_entries(tmp_path: Path) -> None:
@@ -146,3 +149,19 @@ def test_a_look_that_finds_nothing_ends_after_800_entries(tmp_path: Path) -> Non
     assert (found.outcome, found.next_offset) == (Outcome.NO_MATCHED_MESSAGE, 810)
     found = read(store, 810, is_wanted=lambda _: False)
     assert (found.outcome, found.next_offset) == (Outcome.NO_MATCHED_MESSAGE, 920)
+
+
+def test_a_look_without_time_ends_after_a_few_entries_that_it_has_looked_at(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    fill(store, 40, tags=("A", "B"))
+    found = read(store, 3, is_wanted=lambda _: False, has_time=lambda: False)
+    assert (found.outcome, found.next_offset) == (Outcome.NO_MATCHED_MESSAGE, 7)
+    found = read(store, 3, has_time=lambda: False)
+    assert (found.outcome, found.message_count, found.next_offset) == (Outcome.FOUND, 4, 7)
+
+
+def test_a_look_that_has_time_is_as_long_as_any_other(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    fill(store, 40)
+    assert read(store, 0, is_wanted=lambda _: False, has_time=lambda: True).next_offset == 40
+    assert read(store, 0, max_count=10, has_time=lambda: True).next_offset == 10

@@ -32,7 +32,7 @@ def test_what_was_never_counted_has_no_figures() -> None:
     assert bench.counters.find("TOPIC_PUT_NUMS", "T") is not None
     assert bench.counters.find("TOPIC_PUT_NUMS", "Other") is None
     assert bench.counters.find("NO_SUCH_STAT", "T") is None
-    assert bench.counters.tps(Stat.TOPIC_PUT_NUMS, "Other") == 0.0
+    assert bench.counters.topic_tps("Other") == 0.0
 
 
 def test_a_minute_is_sampled_every_ten_seconds() -> None:
@@ -46,7 +46,7 @@ def test_a_minute_is_sampled_every_ten_seconds() -> None:
     found = bench.counters.find(Stat.TOPIC_PUT_NUMS, "T")
     assert found is not None
     assert (found.minute.sum, found.minute.tps, found.minute.average) == (5, 0.5, 1.0)
-    assert bench.counters.tps(Stat.TOPIC_PUT_NUMS, "T") == 0.5
+    assert bench.counters.topic_tps("T") == 0.5
 
 
 def test_what_is_older_than_a_window_does_not_count_in_it() -> None:
@@ -80,6 +80,7 @@ def test_each_answer_counts_once_for_its_group_and_once_for_the_broker() -> None
     assert [window.sum for window in figures.values()] == [40, 4000, 40]
     assert figures["GROUP_GET_NUMS", "T@G"].average == 20.0
     assert bench.counters.rates(10) == (0.0, 0.2, 0.1, 4.0)
+    assert bench.counters.group_tps("G", "T") == 4.0
 
 
 def test_rates_look_back_as_far_as_asked_or_to_the_start() -> None:

@@ -14,6 +14,7 @@ from tanist.protocol.record import (
     decode_record,
     encode_blank,
     encode_record,
+    record_properties,
 )
 
 # Written by Apache RocketMQ 5.3.3.
@@ -201,3 +202,17 @@ def test_properties_whose_middle_sector_was_never_written_are_refused() -> None:
 def test_a_topic_that_is_not_utf_8_is_refused() -> None:
     with pytest.raises(RemoteProtocolError, match="UTF-8"):
         decode_record(_changed(GOLDEN, 94, b"\xff"))
+
+
+def test_the_properties_are_found_without_the_rest() -> None:
+    assert bytes(record_properties(memoryview(GOLDEN + b"more"))) == GOLDEN_MESSAGE.properties
+    for topic in ("t" * 127, "t" * 128):
+        for host in (STORE_HOST, pack_host("::1", 10911)):
+            raw = _encode(_message(topic, body=b"x" * 999), store_host=host)
+            assert bytes(record_properties(memoryview(raw))) == b"a\x01b\x02"
+
+
+def test_what_is_no_record_has_no_properties() -> None:
+    for raw in (encode_blank(100).ljust(100, b"\0"), GOLDEN[:-1], b"", bytes(200)):
+        with pytest.raises(RemoteProtocolError):
+            record_properties(memoryview(raw))

@@ -1,6 +1,6 @@
 """Signatures of access keys."""
 
-from tanist.protocol.signature import sign
+from tanist.protocol.signature import is_signed, sign
 
 SECRET = "12345678"
 
@@ -40,3 +40,18 @@ def test_names_sort_by_utf_16_code_units() -> None:
 
 def test_a_view_of_the_body_is_signed_like_its_bytes() -> None:
     assert sign({"a": "b"}, memoryview(b"body"), SECRET) == sign({"a": "b"}, b"body", SECRET)
+
+
+def test_both_ways_to_sign_a_query_by_unique_key_are_right() -> None:
+    ext = {"AccessKey": "RocketMQ", "topic": "T", "_UNIQUE_KEY_QUERY": "true"}
+    by_new_clients = sign(ext, b"", SECRET)
+    by_old_clients = sign({"AccessKey": "RocketMQ", "topic": "T"}, b"", SECRET)
+    assert by_new_clients != by_old_clients
+    for signature in (by_new_clients, by_old_clients):
+        assert is_signed({**ext, "Signature": signature}, b"", SECRET)
+        assert not is_signed({**ext, "Signature": signature}, b"", "another secret")
+        assert not is_signed({**ext, "Signature": signature, "topic": "U"}, b"", SECRET)
+
+
+def test_a_request_without_a_signature_is_not_signed() -> None:
+    assert not is_signed({"AccessKey": "RocketMQ"}, b"", SECRET)

@@ -32,7 +32,7 @@ def _filled(tmp_path: Path) -> IndexFile:
 
 
 def _find(file: IndexFile, hashed: int, begin_ms: int = 0, end_ms: int = FOREVER) -> list[int]:
-    return list(file.find(hashed, begin_ms, end_ms))
+    return [found for found in file.find(hashed, begin_ms, end_ms) if found is not None]
 
 
 def test_the_file_is_rocketmqs_to_the_byte(tmp_path: Path) -> None:
@@ -52,6 +52,17 @@ def test_a_new_file_is_sparse_and_empty(tmp_path: Path) -> None:
     assert not file.covers(0, FOREVER)
     assert _find(file, 0) == []
     file.close()
+
+
+def test_what_is_passed_over_is_told_and_a_file_that_was_closed_ends_the_walk(tmp_path: Path) -> None:
+    file = _filled(tmp_path)
+    before = START_MS + 3000
+    assert list(file.find(0, 0, before)) == [None, None, 400, 100]
+
+    walk = file.find(0, 0, FOREVER)
+    assert next(walk) == 1000
+    file.close()
+    assert list(walk) == []
 
 
 def test_messages_are_found_newest_first(tmp_path: Path) -> None:

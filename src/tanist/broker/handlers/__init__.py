@@ -1,12 +1,40 @@
 """What a broker answers: one module a family of requests, each with its ``routes``."""
 
-from tanist.broker.handlers import cleaning, clients, config, figures, groups, offsets, send, topics
+from tanist.broker.handlers import (
+    accounts,
+    cleaning,
+    clients,
+    config,
+    consumption,
+    figures,
+    groups,
+    messages,
+    offsets,
+    relays,
+    replication,
+    send,
+    topics,
+)
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.state import BrokerState
 from tanist.protocol.codes import RequestCode
 from tanist.remoting import Handler
 
-_FAMILIES = (send, clients, topics, groups, offsets, config, figures, cleaning)
+_FAMILIES = (
+    send,
+    clients,
+    topics,
+    groups,
+    offsets,
+    messages,
+    consumption,
+    relays,
+    replication,
+    accounts,
+    config,
+    figures,
+    cleaning,
+)
 _NOT_ON_FAST_PORT = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 
 

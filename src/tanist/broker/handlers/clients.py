@@ -9,15 +9,15 @@ from contextlib import suppress
 
 from tanist.broker.clients import Action, AskForSubscriptions, CloseConnection, EnsureGroup, NotifyMembers
 from tanist.broker.consumer_group import Client
+from tanist.broker.heartbeat import read_heartbeat
+from tanist.broker.message_filter import condition_of
 from tanist.broker.state import BrokerState
-from tanist.broker.tag_filter import check_filter_type
 from tanist.errors import ResponseError
 from tanist.model.topics import TopicSysFlag
 from tanist.protocol.bodies import decode_java_json, encode_body
 from tanist.protocol.bodies.client import (
     ClientConfigCheck,
     ConsumerList,
-    HeartbeatData,
     LockedQueues,
     QueueLocks,
 )
@@ -30,9 +30,6 @@ from tanist.protocol.headers.groups import ProducerGroupRequest
 from tanist.remoting import Connection, Handler
 
 _log = logging.getLogger(__name__)
-
-MAX_HEARTBEAT_BYTES = 1 << 20
-"""Some 4,000 subscriptions. What a client says of itself stays in memory for as long as it is there."""
 
 
 def routes(state: BrokerState) -> dict[int, Handler]:
@@ -70,12 +67,7 @@ class ClientHandler:
         self._state = state
 
     def heartbeat(self, command: Command, connection: Connection) -> Command:
-        if len(command.body) > MAX_HEARTBEAT_BYTES:
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR,
-                f"a heartbeat of {len(command.body)} bytes: at most {MAX_HEARTBEAT_BYTES} are taken",
-            )
-        heartbeat = decode_java_json(command.body, HeartbeatData)
+        heartbeat = read_heartbeat(command)
         client = Client(connection, heartbeat.client_id, command.language.name, command.version)
         actions = self._state.clients.on_heartbeat(client, heartbeat, now_ms=self._state.clock.now_ms())
         _carry_out(self._state, actions)
@@ -95,7 +87,8 @@ class ClientHandler:
         return command.reply()
 
     def check_config(self, command: Command, _connection: Connection) -> Command:
-        check_filter_type(decode_java_json(command.body, ClientConfigCheck).subscription_data)
+        wanted = decode_java_json(command.body, ClientConfigCheck).subscription_data
+        condition_of(wanted, is_sql_enabled=self._state.settings.enable_property_filter)
         return command.reply()
 
     def list_members(self, command: Command, _connection: Connection) -> Command:

@@ -9,14 +9,16 @@ checked  ->  read  ->  answered
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tanist.broker.longpoll import ParkedPull, ParkedPulls
 from tanist.broker.memory import hot_bytes
+from tanist.broker.message_filter import MessageFilter, PropertyFilter, filter_of
 from tanist.broker.reading import Outcome, QueueRead, read_queue
+from tanist.broker.settings import MASTER_ID
 from tanist.broker.slave_reads import is_behind, suggested_broker_id
 from tanist.broker.state import BrokerState
-from tanist.broker.tag_filter import TagFilter
 from tanist.errors import ResponseError
 from tanist.model.offsets import QueueOffset
 from tanist.model.subscription import TAG, SubscriptionData, subscribe
@@ -26,6 +28,7 @@ from tanist.protocol.frame import MAX_FRAME_BYTES, encode_head
 from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
 from tanist.remoting import Connection, Handler
 from tanist.remoting.replies import frame_failure, is_expected
+from tanist.store import MessageStore
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +40,8 @@ _MAX_SUSPEND_MS = 600_000
 """No client waits as long for an answer; one that asks for more is told earlier that nothing came."""
 _MAX_BODY_BYTES = MAX_FRAME_BYTES - (64 << 10)
 """What ``maxTransferBytesOnMessageInMemory`` may ask for beyond this would fit no frame."""
+_MAX_SCAN_S = 0.005
+"""How long one pull looks for messages by their properties, before it answers with where it is."""
 
 _CODES = {
     Outcome.FOUND: ResponseCode.SUCCESS,
@@ -55,7 +60,7 @@ class _Pull:
     request: PullMessageRequest
     connection: Connection
     subscription: SubscriptionData
-    is_wanted: TagFilter
+    is_wanted: MessageFilter | None
 
 
 class PullHandler:
@@ -76,7 +81,7 @@ class PullHandler:
             raise _stopping()
         request = command.header(PullMessageRequest)
         subscription = self._check(request)
-        pull = _Pull(command, request, connection, subscription, TagFilter(subscription))
+        pull = _Pull(command, request, connection, subscription, self._filter(request, subscription))
         if request.sys_flag & _COMMIT and request.consumer_offset >= 0:
             self._state.offsets.commit(
                 request.consumer_group, request.topic, request.queue_id, request.consumer_offset
@@ -139,7 +144,9 @@ class PullHandler:
         subscription = self._check(pull.request)
         if subscription != pull.subscription:
             # What the old subscription passed over, the new one may want.
-            pull = replace(pull, subscription=subscription, is_wanted=TagFilter(subscription))
+            pull = replace(
+                pull, subscription=subscription, is_wanted=self._filter(pull.request, subscription)
+            )
             queue_offset = pull.request.queue_offset
         found = self._read(pull, queue_offset)
         has_seen_all = (
@@ -186,9 +193,22 @@ class PullHandler:
             is_broadcast_allowed=group.is_broadcast_enabled,
         )
 
+    def _filter(self, request: PullMessageRequest, subscription: SubscriptionData) -> MessageFilter | None:
+        state = self._state
+        try:
+            return filter_of(
+                subscription, state.store.log.read, is_sql_enabled=state.settings.enable_property_filter
+            )
+        except ResponseError as refusal:
+            is_of_heartbeat = not request.sys_flag & _SUBSCRIPTION
+            if is_of_heartbeat and refusal.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED:
+                # The pull brings no expression that could be wrong: its group has none that works.
+                raise ResponseError(ResponseCode.FILTER_DATA_NOT_EXIST, refusal.remark) from refusal
+            raise
+
     def _read(self, pull: _Pull, queue_offset: int) -> QueueRead:
         request, settings = pull.request, self._state.settings
-        return read_queue(
+        found = read_queue(
             self._state.store,
             request.topic,
             request.queue_id,
@@ -198,7 +218,17 @@ class PullHandler:
             ),
             max_bytes=min(settings.max_transfer_bytes_on_message_in_memory, _MAX_BODY_BYTES),
             is_wanted=pull.is_wanted,
+            has_time=self._scan_timer() if isinstance(pull.is_wanted, PropertyFilter) else None,
         )
+        self._state.pull_progress.note(
+            request.consumer_group, request.topic, request.queue_id, found.next_offset
+        )
+        return found
+
+    def _scan_timer(self) -> Callable[[], bool]:
+        clock = self._state.clock
+        end_s = clock.monotonic_s() + _MAX_SCAN_S
+        return lambda: clock.monotonic_s() < end_s
 
     def _answer(self, pull: _Pull, found: QueueRead) -> bytes:
         code = _code(found, pull.request.queue_offset)
@@ -215,13 +245,14 @@ class PullHandler:
 
     def _suggested_broker_id(self, pull: _Pull, found: QueueRead) -> int:
         state = self._state
+        if not state.settings.slave_read_enable:
+            return MASTER_ID
         group = state.groups.find(pull.request.consumer_group)
         assert group is not None  # Whoever is answered was checked in the same turn.
         return suggested_broker_id(
             group,
-            is_slave_read_enabled=state.settings.slave_read_enable,
             is_behind=is_behind(
-                read_to=found.read_to,
+                read_to=_read_to(state.store, pull.request, found),
                 log_end=state.store.log.log_end,
                 hot_bytes=hot_bytes(state.store.settings),
             ),
@@ -292,11 +323,21 @@ def _code(found: QueueRead, asked_offset: int) -> ResponseCode:
     return _CODES[found.outcome]
 
 
+def _read_to(store: MessageStore, request: PullMessageRequest, found: QueueRead) -> int | None:
+    """Where in the log the last message lies that a pull has looked at; None if it looked at none."""
+    queue = store.queues.find(request.topic, request.queue_id)
+    has_looked = found.outcome in (Outcome.FOUND, Outcome.NO_MATCHED_MESSAGE)
+    return queue.entry(found.next_offset - 1).log_offset if queue is not None and has_looked else None
+
+
 def _subscription_of(request: PullMessageRequest) -> SubscriptionData:
     """The expression that a pull brings along, without any heartbeat."""
-    if (request.expression_type or TAG) != TAG:
-        raise ResponseError(
-            ResponseCode.SYSTEM_ERROR, f"filters of type {request.expression_type} are not supported yet"
+    if (kind := request.expression_type or TAG) != TAG:
+        return SubscriptionData(
+            topic=request.topic,
+            expression=request.subscription or "",
+            sub_version=request.sub_version,
+            expression_type=kind,
         )
     try:
         return subscribe(request.topic, request.subscription, sub_version=request.sub_version)

@@ -13,13 +13,13 @@ from tanist.errors import DiskFull, NotWritable, ProtocolError, ResponseError
 from tanist.model.message import Appended, Message
 from tanist.model.property_names import WAIT
 from tanist.model.topics import RETRY_PREFIX, TopicConfig
-from tanist.protocol.batch import decode_batch
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.frame import MAX_FRAME_BYTES, encode_send_answer
 from tanist.protocol.headers.send import SendMessageRequest, SendMessageRequestV2
-from tanist.protocol.message_id import UniqueIds, encode_offset_id
-from tanist.protocol.properties import find_property, join_properties
+from tanist.protocol.message_id import UniqueIds, encode_offset_ids
+from tanist.protocol.properties import find_property
+from tanist.protocol.queue_entry import log_offsets_of
 from tanist.remoting import Connection, Handler
 
 _NO_WAIT = b"false"
@@ -70,13 +70,8 @@ class SendHandler:
         message = self._state.placing.place(message, self._state.clock.now_ms())
         is_waiting = self._state.writer.is_synchronous and self._waits(command, message)
         appended = self._append(message, is_batch=is_batch)
-        host = self._state.store_host
-        msg_id = (
-            ",".join([encode_offset_id(host, one.log_offset) for one in appended])
-            if is_batch
-            else encode_offset_id(host, appended[0].log_offset)
-        )
-        queue_id, queue_offset = message.queue_id, appended[0].queue_offset
+        msg_id = encode_offset_ids(self._state.store_host, log_offsets_of(appended.entries))
+        queue_id, queue_offset = message.queue_id, appended.queue_offset
         if is_waiting:
             waiting = partial(
                 encode_send_answer,
@@ -87,9 +82,7 @@ class SendHandler:
                 queue_offset=queue_offset,
                 unique_key=unique_key,
             )
-            self._state.writer.when_flushed(
-                appended[-1].end, lambda code: connection.send(waiting(code=code))
-            )
+            self._state.writer.when_flushed(appended.end, lambda code: connection.send(waiting(code=code)))
             return None
         return encode_send_answer(
             command,
@@ -111,10 +104,12 @@ class SendHandler:
     def _make_id(self) -> str:
         return self._ids.next_id(self._state.clock.now_ms())
 
-    def _append(self, message: Message, *, is_batch: bool) -> list[Appended]:
+    def _append(self, message: Message, *, is_batch: bool) -> Appended:
         writer = self._state.writer
+        if is_batch and message.topic.startswith(RETRY_PREFIX):
+            raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a retry topic takes no batches")
         try:
-            return writer.append_batch(self._unpacked(message)) if is_batch else [writer.append(message)]
+            return writer.append_packed(message) if is_batch else writer.append(message)
         except (NotWritable, DiskFull, OSError) as error:
             raise ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from error
         except ProtocolError as error:
@@ -153,23 +148,3 @@ class SendHandler:
                 f"queue {request.queue_id} of {topic.topic_name}: it has {topic.write_queue_count} queues",
             )
         return request.queue_id
-
-    def _unpacked(self, batch: Message) -> list[Message]:
-        """The messages of a batch, each with its own properties and then the batch's."""
-        if batch.topic.startswith(RETRY_PREFIX):
-            raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a retry topic takes no batches")
-        added = batch.properties
-        return [
-            Message(
-                topic=batch.topic,
-                queue_id=batch.queue_id,
-                body=item.body,
-                properties=join_properties(bytes(item.properties), added),
-                flag=item.flag,
-                sys_flag=batch.sys_flag,
-                born_timestamp_ms=batch.born_timestamp_ms,
-                born_host=batch.born_host,
-                reconsume_times=batch.reconsume_times,
-            )
-            for item in decode_batch(batch.body)
-        ]

@@ -5,20 +5,21 @@ which are the broker's own (305).
 """
 
 import logging
+from functools import partial
 
 import msgspec
 
+from tanist.broker.handlers.queue_tables import QueueTables
+from tanist.broker.late import Steps
 from tanist.broker.names import check_topic_name
 from tanist.broker.queue_look import queue_bounds, store_time_ms
 from tanist.broker.state import BrokerState
-from tanist.broker.stats import Stat
 from tanist.broker.topic_attributes import alter_attributes
 from tanist.errors import LocalProtocolError, ResponseError
 from tanist.model.data_version import DataVersion
-from tanist.model.route import MessageQueue
 from tanist.model.topics import Permission, TopicConfig, TopicFilterType
-from tanist.protocol.bodies import ObjectKeyed, encode_body
-from tanist.protocol.bodies.stats import QueueStats, TopicStatsTable
+from tanist.protocol.bodies import encode_body, join_tables
+from tanist.protocol.bodies.stats import QueueStats
 from tanist.protocol.bodies.tables import TopicList
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -96,19 +97,9 @@ class TopicHandler:
     def get(self, command: Command, _connection: Connection) -> Command:
         return command.reply(body=encode_body(self._find(command.header(GetTopicConfigRequest).topic)))
 
-    def get_stats(self, command: Command, _connection: Connection) -> Command:
+    def get_stats(self, command: Command, connection: Connection) -> Command | None:
         config = self._find(command.header(TopicRequest).topic)
-        topic, broker_name = config.topic_name, self._state.settings.broker_name
-        stats = ObjectKeyed(
-            {
-                MessageQueue(topic=topic, broker_name=broker_name, queue_id=queue_id): self._stats_of(
-                    topic, queue_id
-                )
-                for queue_id in range(max(config.read_queue_count, config.write_queue_count))
-            }
-        )
-        put_tps = self._state.counters.tps(Stat.TOPIC_PUT_NUMS, topic)
-        return command.reply(body=encode_body(TopicStatsTable(offset_table=stats, topic_put_tps=put_tps)))
+        return self._state.long_answers.make(command, connection, self._stats_answer(command, config))
 
     def get_system_topics(self, command: Command, _connection: Connection) -> Command:
         return command.reply(body=encode_body(TopicList(topics=self._state.topics.system_names)))
@@ -145,6 +136,14 @@ class TopicHandler:
             is_ordered=request.is_ordered,
             attributes=alter_attributes(before.attributes if before else {}, request.attributes),
         )
+
+    def _stats_answer(self, command: Command, config: TopicConfig) -> Steps:
+        tables = QueueTables(self._state.settings.broker_name)
+        queue_count = max(config.read_queue_count, config.write_queue_count)
+        look = partial(self._stats_of, config.topic_name)
+        parts = yield from tables.encode(config.topic_name, queue_count, look)
+        put_tps = self._state.counters.topic_tps(config.topic_name)
+        return command.reply(body=encode_body({"offsetTable": join_tables(parts), "topicPutTps": put_tps}))
 
     def _stats_of(self, topic: str, queue_id: int) -> QueueStats:
         store = self._state.store

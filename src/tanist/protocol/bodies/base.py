@@ -1,5 +1,6 @@
 """Writing JSON bodies. They are read with ``java_json.decode_java_json``."""
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 import msgspec
@@ -22,6 +23,14 @@ def encode_body(value: object) -> bytes:
         return _ENCODER.encode(_plain(value))
     except UnicodeEncodeError as error:
         raise LocalProtocolError(f"a body holds text that UTF-8 cannot carry: {error}") from error
+
+
+def join_tables(parts: Iterable[bytes]) -> msgspec.Raw:
+    """Tables that ``encode_body`` made, as one, which can stand in a body to be encoded.
+
+    So a large table can be encoded in pieces.
+    """
+    return msgspec.Raw(b"{" + b",".join(part[1:-1] for part in parts if part != b"{}") + b"}")
 
 
 def _plain(value: Any) -> Any:

@@ -57,6 +57,9 @@ public final class Main {
             case "settings":
                 Configuring.settings(options, this::answer);
                 break;
+            case "judge":
+                Judging.run(options, this::answer);
+                break;
             case "capture":
                 Golden.run(options, this::answer);
                 break;

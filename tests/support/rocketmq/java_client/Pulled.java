@@ -55,7 +55,7 @@ final class Pulled {
         private final DefaultLitePullConsumer consumer;
 
         Lite(JSONObject options) throws Exception {
-            consumer = new DefaultLitePullConsumer(options.getString("group"));
+            consumer = new DefaultLitePullConsumer(options.getString("group"), Credentials.hook(options));
             consumer.setNamesrvAddr(options.getString("nameServer"));
             consumer.setInstanceName(options.getString("name"));
             consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
@@ -64,7 +64,7 @@ final class Pulled {
                 consumer.start();
                 consumer.assign(List.of(queue(options)));
             } else {
-                consumer.subscribe(options.getString("topic"), options.getString("expression"));
+                consumer.subscribe(options.getString("topic"), Selecting.selector(options));
                 consumer.start();
             }
         }
@@ -102,6 +102,9 @@ final class Pulled {
             consumer = new DefaultMQPullConsumer(options.getString("group"));
             consumer.setNamesrvAddr(options.getString("nameServer"));
             consumer.setInstanceName(options.getString("name"));
+            if (options.containsKey("heartbeatMs")) {
+                consumer.setHeartbeatBrokerInterval(options.getIntValue("heartbeatMs"));
+            }
             consumer.start();
         }
 
@@ -116,7 +119,7 @@ final class Pulled {
             int count = options.getIntValue("count");
             PullResult pulled = options.getBooleanValue("isBlocking")
                 ? consumer.pullBlockIfNotFound(queue(options), expression, queueOffset, count)
-                : consumer.pull(queue(options), expression, queueOffset, count);
+                : consumer.pull(queue(options), Selecting.selector(options), queueOffset, count);
             Map<String, Object> line = new LinkedHashMap<>();
             line.put("status", pulled.getPullStatus().name());
             line.put("next", pulled.getNextBeginOffset());

@@ -13,6 +13,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 
@@ -28,7 +29,8 @@ final class Pushed implements Scenario.Named {
 
     private Pushed(JSONObject options) throws Exception {
         topic = options.getString("topic");
-        consumer = new DefaultMQPushConsumer(options.getString("group"));
+        consumer = new DefaultMQPushConsumer(options.getString("group"), Credentials.hook(options),
+            new AllocateMessageQueueAveragely());
         consumer.setNamesrvAddr(options.getString("nameServer"));
         consumer.setInstanceName(options.getString("name"));
         consumer.setConsumeThreadMin(THREADS);
@@ -43,7 +45,7 @@ final class Pushed implements Scenario.Named {
         if (options.getBooleanValue("isBroadcasting")) {
             broadcast();
         }
-        consumer.subscribe(topic, options.getString("expression"));
+        consumer.subscribe(topic, Selecting.selector(options));
         if (options.getBooleanValue("isOrderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
                 keep(messages);
@@ -67,6 +69,10 @@ final class Pushed implements Scenario.Named {
         scenario.step("assigned", options -> scenario.find(options, Pushed.class).assigned());
         scenario.step("leave", options -> {
             scenario.find(options, Pushed.class).shutdown();
+            return null;
+        });
+        scenario.step("suspend", options -> {
+            scenario.find(options, Pushed.class).consumer.suspend();
             return null;
         });
         scenario.step("rebalance", options -> {

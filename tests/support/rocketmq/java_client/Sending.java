@@ -24,7 +24,8 @@ final class Sending implements Scenario.Named {
     private Stream stream;
 
     private Sending(JSONObject options) throws Exception {
-        producer = new DefaultMQProducer(options.getString("group"));
+        producer = new DefaultMQProducer(options.getString("group"), Credentials.hook(options),
+            options.getBooleanValue("isTraced"), options.getString("traceTopic"));
         producer.setNamesrvAddr(options.getString("nameServer"));
         producer.setInstanceName(options.getString("name"));
         if (options.containsKey("topicQueues")) {

@@ -7,6 +7,7 @@ import pytest
 
 from tanist.broker.clients import SILENCE_LIMIT_MS, ClientTable
 from tanist.broker.handlers import clients as handlers
+from tanist.broker.heartbeat import MAX_HEARTBEAT_BYTES
 from tanist.broker.locks import LOCK_LIFE_MS, QueueLocks
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
@@ -54,6 +55,8 @@ class Desk:
             writer=none,
             counters=none,
             upkeep=none,
+            pull_progress=none,
+            long_answers=none,
             clock=self.clock,
             store_host=b"",
             pid=1,
@@ -233,7 +236,7 @@ def test_a_heartbeat_that_can_not_be_read_registers_nobody(desk: Desk, body: byt
 
 
 def test_a_heartbeat_too_long_to_keep_is_refused_before_it_is_read(desk: Desk) -> None:
-    body = bytes(handlers.MAX_HEARTBEAT_BYTES + 1)
+    body = bytes(MAX_HEARTBEAT_BYTES + 1)
     with pytest.raises(ResponseError, match="at most"):
         desk.handle(Command.request(RequestCode.HEART_BEAT, body=body), FakeConnection())
 
@@ -317,10 +320,24 @@ def test_a_tag_expression_passes_the_check(desk: Desk) -> None:
     assert desk.ask(RequestCode.CHECK_CLIENT_CONFIG, body=body).code == ResponseCode.SUCCESS
 
 
-def test_an_expression_in_sql_is_refused_as_a_broker_with_its_filter_off_does(desk: Desk) -> None:
-    sql = SubscriptionData(topic="T", expression="a > 1", expression_type=SQL92)
+@pytest.mark.parametrize(
+    ("expression", "is_enabled", "code"),
+    [
+        ("a > 1", True, ResponseCode.SUCCESS),
+        ("a >", True, ResponseCode.SUBSCRIPTION_PARSE_FAILED),
+        ("a > 1", False, ResponseCode.SYSTEM_ERROR),
+    ],
+)
+def test_an_expression_in_sql_is_checked(
+    tmp_path: Path, expression: str, is_enabled: bool, code: ResponseCode
+) -> None:
+    desk = Desk(tmp_path, enable_property_filter=is_enabled)
+    sql = SubscriptionData(topic="T", expression=expression, expression_type=SQL92)
     body = bodies.ClientConfigCheck(client_id="c", group="G", subscription_data=sql)
-    assert desk.refusal(RequestCode.CHECK_CLIENT_CONFIG, body=body) == ResponseCode.SYSTEM_ERROR
+    if code == ResponseCode.SUCCESS:
+        assert desk.ask(RequestCode.CHECK_CLIENT_CONFIG, body=body).code == code
+    else:
+        assert desk.refusal(RequestCode.CHECK_CLIENT_CONFIG, body=body) == code
 
 
 def test_a_consumer_that_wants_its_queues_assigned_is_told_at_once_that_we_do_not(desk: Desk) -> None:

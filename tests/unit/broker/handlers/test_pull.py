@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import itertools
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from tanist.broker.settings import BrokerSettings
 from tanist.errors import ResponseError
 from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel, SubscriptionGroupConfig
 from tanist.model.subscription import SQL92, SubscriptionData, subscribe
-from tanist.model.topics import TopicConfig
+from tanist.model.topics import TopicConfig, retry_topic
 from tanist.protocol.bodies.client import ConsumerData, HeartbeatData
 from tanist.protocol.codes import FLAG_ONE_WAY, HeaderEncoding, RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -307,7 +308,6 @@ class TestChecks:
     def test_an_expression_that_names_no_tag(self, tmp_path: Path) -> None:
         async def scenario(pulling: _Pulling) -> None:
             assert pulling.code(subscription="||") == C.SUBSCRIPTION_PARSE_FAILED
-            assert pulling.code(subscription="a > 1", expression_type=SQL92) == C.SYSTEM_ERROR
 
         run(tmp_path, scenario)
 
@@ -374,6 +374,21 @@ def test_an_offset_is_committed_once_and_only_if_the_pull_says_so(tmp_path: Path
         assert state.offsets.find(G, TOPIC, 0) == 8
         assert pulling.code(sys_flag=COMMIT, sub_version=1, consumer_offset=9) == C.SUBSCRIPTION_NOT_EXIST
         assert state.offsets.find(G, TOPIC, 0) == 8
+
+    run(tmp_path, scenario)
+
+
+def test_it_is_noted_where_the_next_pull_goes_on(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        noted = pulling.state.pull_progress
+        pulling.append("A", "B", "A")
+        pulling.pull(max_message_count=2)
+        assert noted.find(G, TOPIC, 0) == 2
+        pulling.park(3)
+        assert noted.find(G, TOPIC, 0) == 3
+        pulling.append("A")
+        await pulling.answer()
+        assert noted.find(G, TOPIC, 0) == 4
 
     run(tmp_path, scenario)
 
@@ -657,3 +672,126 @@ def test_a_group_that_there_is_no_room_for_is_told_so(tmp_path: Path) -> None:
         assert "maxSubscriptionGroupCount" in (answer.remark or "")
 
     run(tmp_path, scenario)
+
+
+def sql(expression: str, *, sub_version: int = 5) -> SubscriptionData:
+    return SubscriptionData(
+        topic=TOPIC, expression=expression, sub_version=sub_version, expression_type=SQL92
+    )
+
+
+class TestSql:
+    """``append`` gives message n of a call the tag that is named for it, and TAGS is a property."""
+
+    def test_a_pull_may_bring_its_expression_along(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.append("A", "B", "", "C", "B")
+            answer = pulling.pull(0, subscription="TAGS IN ('B', 'C')", expression_type=SQL92)
+            assert answer is not None
+            assert (answer.code, offsets(answer)) == (C.SUCCESS, (0, 5, 0, 5))
+            assert bodies(answer) == [b"message 1 ", b"message 3 ", b"message 4 "]
+
+        run(tmp_path, scenario)
+
+    def test_a_push_consumer_gets_what_the_expression_of_its_heartbeat_lets_through(
+        self, tmp_path: Path
+    ) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.heartbeat(sql("TAGS > 3"))
+            pulling.append("1", "5", "x", "", "7")
+            answer = pulling.pull(0, sys_flag=SUSPEND, sub_version=5, subscription=None)
+            assert answer is not None
+            assert bodies(answer) == [b"message 1 ", b"message 4 "]
+            assert pulling.code(sys_flag=0, sub_version=6) == C.SUBSCRIPTION_NOT_LATEST
+
+        run(tmp_path, scenario)
+
+    @pytest.mark.parametrize("expression", ["", None, "TAGS >", "(" * 9000])
+    def test_a_bad_expression_is_refused(self, tmp_path: Path, expression: str | None) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            answer = pulling.pull(subscription=expression, expression_type=SQL92)
+            assert answer is not None
+            assert answer.code == C.SUBSCRIPTION_PARSE_FAILED
+            assert "expected" in (answer.remark or "")
+
+        run(tmp_path, scenario)
+
+    def test_a_group_whose_expression_is_bad_has_no_filter(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.heartbeat(sql("TAGS >"))
+            answer = pulling.pull(sys_flag=SUSPEND, sub_version=5)
+            assert answer is not None
+            assert answer.code == C.FILTER_DATA_NOT_EXIST
+            assert "character 7" in (answer.remark or "")
+            pulling.heartbeat(sql("TAGS > 1", sub_version=6))
+            assert pulling.code(sys_flag=0, sub_version=6) == C.PULL_NOT_FOUND
+
+        run(tmp_path, scenario)
+
+    def test_a_broker_with_its_filter_off_refuses_it_whoever_brings_it(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            assert pulling.code(subscription="a > 1", expression_type=SQL92) == C.SYSTEM_ERROR
+            pulling.heartbeat(sql("a > 1"))
+            assert pulling.code(sys_flag=0, sub_version=5) == C.SYSTEM_ERROR
+            assert pulling.code(subscription="*") == C.PULL_NOT_FOUND
+
+        settings = msgspec.structs.replace(SETTINGS, enable_property_filter=False)
+        run(tmp_path, scenario, settings=settings)
+
+    def test_a_kind_of_expression_that_nobody_knows_is_refused(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            assert pulling.code(subscription="a > 1", expression_type="SQL99") == C.SYSTEM_ERROR
+
+        run(tmp_path, scenario)
+
+    def test_a_message_for_others_leaves_it_waiting(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park(subscription="TAGS = 'B'", expression_type=SQL92)
+            pulling.append("A", "A")
+            assert pulling.connection.sent == []
+            pulling.append("A", "B")
+            answer = await pulling.answer()
+            assert (bodies(answer), offsets(answer)) == ([b"message 1 "], (0, 4, 0, 4))
+
+        run(tmp_path, scenario)
+
+    def test_what_the_old_expression_passed_over_the_new_one_gets(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.heartbeat(sql("TAGS = 'A'"))
+            pulling.park(sys_flag=SUSPEND, sub_version=5, subscription=None)
+            pulling.append("B")
+            pulling.heartbeat(sql("TAGS = 'A' OR TAGS = 'B'", sub_version=6))
+            pulling.append("A")
+            answer = await pulling.answer()
+            assert (answer.code, len(bodies(answer)), offsets(answer)[1]) == (C.SUCCESS, 2, 2)
+
+        run(tmp_path, scenario)
+
+    def test_a_look_at_many_messages_ends_when_it_takes_too_long(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.append(*["A"] * 100)
+            answer = pulling.pull(0, subscription="TAGS = 'B'", expression_type=SQL92)
+            assert answer is not None
+            assert (answer.code, offsets(answer)[1]) == (C.PULL_RETRY_IMMEDIATELY, 100)
+            pulling.clock.monotonic_s = itertools.count(1000.0, 0.001).__next__  # A millisecond a look.
+            answer = pulling.pull(0, subscription="TAGS = 'B'", expression_type=SQL92)
+            assert answer is not None
+            assert answer.code == C.PULL_RETRY_IMMEDIATELY
+            assert 4 < offsets(answer)[1] < 40
+
+        run(tmp_path, scenario)
+
+    def test_messages_that_come_again_are_not_filtered(self, tmp_path: Path) -> None:
+        """A client subscribes to its retry topic by tags and wants all of it, whatever it filters by."""
+
+        async def scenario(pulling: _Pulling) -> None:
+            topic = retry_topic(G)
+            pulling.state.topics.put(TopicConfig(topic_name=topic))
+            pulling.heartbeat(sql("TAGS = 'B'"), subscribe(topic, "*", sub_version=5))
+            pulling.state.store.append(make_message(0, topic=topic, tag="A"))
+            pulling.state.store.dispatch()
+            answer = pulling.pull(0, topic=topic, sys_flag=0, sub_version=5)
+            assert answer is not None
+            assert bodies(answer) == [b"message 0 "]
+
+        run(tmp_path, scenario)

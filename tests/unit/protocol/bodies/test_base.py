@@ -8,7 +8,7 @@ from tanist.errors import LocalProtocolError
 from tanist.model.data_version import DataVersion
 from tanist.model.groups import MessageModel
 from tanist.model.route import BrokerData, MessageQueue
-from tanist.protocol.bodies import ObjectKeyed, encode_body
+from tanist.protocol.bodies import ObjectKeyed, encode_body, join_tables
 from tanist.protocol.bodies.client import AssignmentQuery
 from tanist.protocol.bodies.tables import TopicList
 
@@ -41,3 +41,12 @@ def test_an_object_that_is_a_key_becomes_its_text() -> None:
 def test_text_that_utf_8_cannot_carry_is_not_written() -> None:
     with pytest.raises(LocalProtocolError, match="UTF-8"):
         encode_body({"k": "\ud800"})
+
+
+def test_a_table_can_be_encoded_in_pieces() -> None:
+    queues = [MessageQueue(topic="T", broker_name="b", queue_id=number) for number in range(3)]
+    whole = ObjectKeyed({queue: queue.queue_id for queue in queues})
+    pieces = [encode_body(ObjectKeyed({queue: queue.queue_id})) for queue in queues]
+    joined = encode_body({"table": join_tables([*pieces[:1], b"{}", *pieces[1:]])})
+    assert joined == encode_body({"table": whole})
+    assert encode_body(join_tables([])) == b"{}"

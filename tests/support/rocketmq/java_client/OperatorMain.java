@@ -1,4 +1,4 @@
-package tanist.partner;
+package tanist.client;
 
 import com.alibaba.fastjson.JSON;
 import java.util.List;

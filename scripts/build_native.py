@@ -1,0 +1,56 @@
+"""Builds the C twin of ``tanist.protocol.layout`` where that can be done. Tanist works without it, slower.
+
+A C compiler of the machine is taken if there is one, else the one that the ``ziglang`` package brings.
+"""
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCE = Path("src/tanist/protocol/_native.c")
+FLAGS = ("-O2", "-shared", "-fPIC")
+
+
+class CustomBuildHook(BuildHookInterface[Any]):
+    """What hatchling calls before it packs a wheel or an editable install."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
+        built = build(Path(self.root))
+        if built is not None:
+            build_data["pure_python"] = False
+            build_data["infer_tag"] = True
+            build_data["artifacts"].append(str(built.relative_to(self.root)))
+
+
+def build(root: Path) -> Path | None:
+    """Compile the module next to its source; None, with a line that says so, if nobody here can."""
+    source = root / SOURCE
+    target = source.with_name(source.stem + sysconfig.get_config_var("EXT_SUFFIX"))
+    include = f"-I{sysconfig.get_paths()['include']}"
+    said = "no C compiler was found"
+    for compiler in _compilers():
+        # A process that has the old file mapped must keep it, so the new one takes its name when it is done.
+        fresh = target.with_suffix(".new")
+        command = [*compiler, *FLAGS, include, "-o", str(fresh), str(source)]
+        compiled = subprocess.run(command, capture_output=True, text=True, check=False)
+        if compiled.returncode == 0:
+            fresh.replace(target)
+            return target
+        said = compiled.stderr.strip().splitlines()[-1] if compiled.stderr.strip() else "it failed"
+    print(f"the C part of Tanist was not built, Python does its work: {said}", file=sys.stderr)
+    return None
+
+
+def _compilers() -> Iterator[list[str]]:
+    for name in ("cc", "gcc", "clang"):
+        if (path := shutil.which(name)) is not None:
+            yield [path]
+    if find_spec("ziglang") is not None:
+        yield [sys.executable, "-m", "ziglang", "cc"]
