@@ -7,6 +7,8 @@ from typing import cast
 
 from tanist.broker.clients import ClientTable
 from tanist.broker.consumer_group import Client, ClientConnection
+from tanist.broker.delay_table import DelayTable
+from tanist.broker.delays import DelayRules
 from tanist.broker.groups import GroupTable
 from tanist.broker.late import LongAnswers
 from tanist.broker.live_config import LiveConfig
@@ -70,7 +72,8 @@ def open_state(root: Path, settings: BrokerSettings = SETTINGS, *, clock: Clock 
         offsets=open_offsets(root, clock=clock),
         clients=ClientTable(),
         locks=QueueLocks(),
-        placing=Placing(delay_levels=store.settings.delay_levels),
+        placing=Placing(delays=DelayRules.of(settings, store.settings.delay_levels)),
+        delays=DelayTable.open(Disk(), root, settings, store, clock),
         writer=cast("LogWriter", None),
         counters=Counters(cluster=settings.broker_cluster_name, boot_ms=clock.now_ms()),
         upkeep=Upkeep(store, clock),

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from tanist.broker.delay_table import DelayTable
+from tanist.broker.delays import DelayRules
+from tanist.broker.placing import Placing
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
 from tanist.broker.writer import LogWriter
@@ -55,6 +58,8 @@ async def working_broker(
     state = open_state(root, settings, clock=clock)
     state.store.close()
     state.store = open_store(root / "store", store_settings, clock=clock, disk=disk)
+    state.placing = Placing(delays=DelayRules.of(settings, store_settings.delay_levels))
+    state.delays = DelayTable.open(disk, root / "store", settings, state.store, clock)
     # The first file is made now: a disk that a test breaks later would refuse to make one.
     state.store.append(make_message(topic="Before"))
     state.store.dispatch()

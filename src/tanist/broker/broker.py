@@ -12,12 +12,16 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from tanist.broker.acl import AccessGuard, AclFiles
 from tanist.broker.clients import ClientTable
 from tanist.broker.config_file import ConfigFile
 from tanist.broker.counting import Counting
+from tanist.broker.delay_table import DelayTable
+from tanist.broker.delays import DelayRules
+from tanist.broker.delivery import Delivery
 from tanist.broker.groups import GroupTable
 from tanist.broker.handlers import all_routes, clients, consumption, fast_routes
 from tanist.broker.handlers.pull import PullHandler
@@ -32,6 +36,7 @@ from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from tanist.broker.state import BrokerState
 from tanist.broker.stats import Counters
 from tanist.broker.topics import TopicTable
+from tanist.broker.transaction_keeper import TransactionKeeper
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock, SystemClock
 from tanist.errors import ConfigError, MQError
@@ -92,11 +97,13 @@ class Broker:
                 async with asyncio.TaskGroup() as tasks:
                     flusher = Flusher(store.log, self._store_settings, self._clock)
                     state = self._make_state(root, store, LogWriter(store, flusher, tasks), host)
+                    keeper = TransactionKeeper(state)
                     state.config.on_change(state.use_config)
                     state.config.on_change(lambda: flusher.use(state.config.store))
                     async with (
                         self._chores(state, flusher, tasks),
-                        self._listening(state),
+                        self._listening(state, keeper),
+                        self._keeping_transactions(state, keeper, tasks),
                         self._registered(state, tasks),
                     ):
                         yield
@@ -122,7 +129,11 @@ class Broker:
             offsets=OffsetTable.open(ConfigTable(disk, root, ConsumerOffsetTable), self._clock),
             clients=ClientTable(),
             locks=QueueLocks(),
-            placing=Placing(delay_levels=self._store_settings.delay_levels),
+            placing=Placing(
+                delays=DelayRules.of(self._settings, self._store_settings.delay_levels),
+                takes_transactions=not self._settings.reject_transaction_message,
+            ),
+            delays=DelayTable.open(disk, root, self._settings, store, self._clock),
             writer=writer,
             counters=Counters(cluster=self._settings.broker_cluster_name, boot_ms=self._clock.now_ms()),
             upkeep=Upkeep(store, self._clock),
@@ -138,12 +149,29 @@ class Broker:
         self, state: BrokerState, flusher: Flusher, tasks: asyncio.TaskGroup
     ) -> AsyncGenerator[None]:
         """Do what has to be done now and then; at the end the offsets are saved once more."""
-        counting = Counting(state)
-        state.store.dispatcher.listeners.append(counting.on_indexed)
+        counting, delivery = Counting(state), Delivery(state)
+        state.store.dispatcher.listeners += [counting.on_indexed, delivery.on_indexed]
+        delays = state.delays
         chores = [
             tasks.create_task(_lasting("flush", flusher.run)),
             tasks.create_task(_lasting("upkeep", state.upkeep.run)),
-            tasks.create_task(_lasting("offsets", lambda: self._keep_offsets(state))),
+            tasks.create_task(_lasting("delivery", delivery.run)),
+            *(
+                tasks.create_task(_lasting(name, partial(_saving, start_save, interval_ms)))
+                for name, start_save, interval_ms in (
+                    (
+                        "offsets",
+                        state.offsets.start_save,
+                        lambda: state.settings.flush_consumer_offset_interval,
+                    ),
+                    (
+                        "delay offsets",
+                        delays.start_save_levels,
+                        lambda: state.settings.flush_delay_offset_interval,
+                    ),
+                    ("timer", delays.start_save_timers, lambda: state.settings.timer_flush_interval_ms),
+                )
+            ),
             tasks.create_task(_lasting("clients", lambda: self._scan_clients(state))),
             tasks.create_task(_lasting("counting", counting.run)),
         ]
@@ -158,10 +186,26 @@ class Broker:
                 # Until they have ended, another thread may be saving the same offsets.
                 await asyncio.wait(chores)
             finally:
-                state.offsets.save()
+                _save_at_end(state)
 
     @asynccontextmanager
-    async def _listening(self, state: BrokerState) -> AsyncGenerator[None]:
+    async def _keeping_transactions(
+        self, state: BrokerState, keeper: TransactionKeeper, tasks: asyncio.TaskGroup
+    ) -> AsyncGenerator[None]:
+        """Ask about transactions; at the end, while the log still takes it, note what is done with."""
+        state.store.dispatcher.listeners.append(keeper.on_indexed)
+        task = tasks.create_task(_lasting("transactions", keeper.run))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            keeper.close()
+
+    @asynccontextmanager
+    async def _listening(self, state: BrokerState, keeper: TransactionKeeper) -> AsyncGenerator[None]:
+        # Before the first request comes.
+        keeper.open()
         pulls = PullHandler(state)
         state.store.dispatcher.listeners.append(pulls.on_indexed)
 
@@ -169,7 +213,7 @@ class Broker:
             pulls.on_lost(connection)
             clients.on_lost(state, connection)
 
-        routes = all_routes(state, pulls)
+        routes = all_routes(state, pulls, keeper)
         if self._guard is not None:
             routes = self._guard.guard(routes)
         main = RemotingServer(routes, limits=self._limits, tls=self._tls, on_close=on_close)
@@ -212,19 +256,32 @@ class Broker:
         finally:
             await client.close()
 
-    async def _keep_offsets(self, state: BrokerState) -> None:
-        loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(1, thread_name_prefix="offsets") as executor:
-            while True:
-                await asyncio.sleep(state.settings.flush_consumer_offset_interval / 1000)
-                if finish := state.offsets.start_save():
-                    await loop.run_in_executor(executor, finish)
-
     async def _scan_clients(self, state: BrokerState) -> None:
         while True:
             await asyncio.sleep(_CLIENT_SCAN_S)
             clients.on_tick(state)
             consumption.on_tick(state)
+
+
+def _save_at_end(state: BrokerState) -> None:
+    try:
+        state.delays.close()
+    except (MQError, OSError) as error:
+        # The next start finds in the log what was delivered.
+        _log.warning("delay offsets are not saved reason=%s", error)
+    state.offsets.save()
+
+
+async def _saving(
+    start_save: Callable[[], Callable[[], None] | None], interval_ms: Callable[[], int]
+) -> None:
+    """Save what has changed every so often, the disk's part off the event loop."""
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1, thread_name_prefix="saving") as executor:
+        while True:
+            await asyncio.sleep(interval_ms() / 1000)
+            if finish := start_save():
+                await loop.run_in_executor(executor, finish)
 
 
 async def _lasting(name: str, run: Callable[[], Awaitable[None]]) -> None:

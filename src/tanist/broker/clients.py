@@ -7,6 +7,7 @@ client id, because broadcasting consumers of one machine may share an id. A grou
 has a member; its subscriptions go with the last one.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -229,6 +230,13 @@ class ClientTable:
     def find_producer(self, client_id: str) -> Client | None:
         """Where to reach the client of this id that has any producer: replies are sent there."""
         return self._producer_by_id.get(client_id)
+
+    def pick_producer(self, group: str, number: int) -> Client | None:
+        """One of the producers of a group, another one for the next number; None if nobody is there."""
+        members = self._producers.get(group)
+        if not members:
+            return None
+        return next(itertools.islice(members.values(), number % len(members), None)).client
 
     def _on_consumer(
         self, client: Client, consumer: ConsumerData, heartbeat: HeartbeatData, now_ms: int

@@ -9,7 +9,7 @@ from tanist.broker.settings import BrokerSettings
 from tanist.clock import Clock
 from tanist.errors import ResponseError
 from tanist.model.data_version import DataVersion
-from tanist.model.groups import TOOLS_CONSUMER_GROUP, SubscriptionGroupConfig
+from tanist.model.groups import TOOLS_CONSUMER_GROUP, TRANSACTION_GROUP, SubscriptionGroupConfig
 from tanist.protocol.bodies.sync import SubscriptionGroupTable
 from tanist.protocol.codes import ResponseCode
 from tanist.store.config_table import ConfigTable
@@ -24,7 +24,7 @@ SYSTEM_GROUPS = (
     "CID_ONSAPI_PULL",
     "CID_ONSAPI_PERMISSION",
     "CID_ONSAPI_OWNER",
-    "CID_RMQ_SYS_TRANS",
+    TRANSACTION_GROUP,
 )
 """The groups a broker makes at its first start, as RocketMQ's SubscriptionGroupManager does."""
 

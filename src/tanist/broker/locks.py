@@ -24,36 +24,52 @@ class QueueLocks:
     """All locks of one broker. They are kept in memory only: after a restart the owners come back first."""
 
     def __init__(self) -> None:
-        self._locks: dict[tuple[str, MessageQueue], _Lock] = {}
+        self._locks: dict[str, dict[MessageQueue, _Lock]] = {}
+        """By group. A group without a lock is not in it."""
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._locks)
+        return self._count
 
     def lock(
         self, group: str, queues: Iterable[MessageQueue], *, client_id: str, now_ms: int
     ) -> list[MessageQueue]:
         """Take or renew as many of ``queues`` as the client can have, and return those it now holds."""
-        return [queue for queue in queues if self._lock((group, queue), client_id, now_ms)]
+        return [queue for queue in queues if self._lock(group, queue, client_id, now_ms)]
 
     def unlock(self, group: str, queues: Iterable[MessageQueue], *, client_id: str) -> None:
         """Give up ``queues``. What another client holds stays locked."""
+        of_group = self._locks.get(group, {})
         for queue in queues:
-            held = self._locks.get((group, queue))
+            held = of_group.get(queue)
             if held is not None and held.client_id == client_id:
-                del self._locks[group, queue]
+                del of_group[queue]
+                self._count -= 1
+        if not of_group:
+            self._locks.pop(group, None)
+
+    def is_any_held(self, group: str, now_ms: int) -> bool:
+        """Whether a member of the group holds any lock: then the group consumes in order."""
+        return any(not _is_over(held, now_ms) for held in self._locks.get(group, {}).values())
 
     def on_tick(self, now_ms: int) -> None:
         """Forget the locks that nobody renewed."""
-        self._locks = {key: held for key, held in self._locks.items() if not _is_over(held, now_ms)}
+        kept = {
+            group: {queue: held for queue, held in of_group.items() if not _is_over(held, now_ms)}
+            for group, of_group in self._locks.items()
+        }
+        self._locks = {group: of_group for group, of_group in kept.items() if of_group}
+        self._count = sum(map(len, self._locks.values()))
 
-    def _lock(self, key: tuple[str, MessageQueue], client_id: str, now_ms: int) -> bool:
-        held = self._locks.get(key)
+    def _lock(self, group: str, queue: MessageQueue, client_id: str, now_ms: int) -> bool:
+        held = self._locks.get(group, {}).get(queue)
         if held is None:
-            if len(self._locks) >= MAX_LOCKS:
+            if self._count >= MAX_LOCKS:
                 return False
+            self._count += 1
         elif held.client_id != client_id and not _is_over(held, now_ms):
             return False
-        self._locks[key] = _Lock(client_id, now_ms)
+        self._locks.setdefault(group, {})[queue] = _Lock(client_id, now_ms)
         return True
 
 

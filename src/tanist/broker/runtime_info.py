@@ -7,9 +7,11 @@ that handles every request in the turn in which it came has no queues of request
 import shutil
 from collections.abc import Callable
 
+from tanist.broker.queue_look import queue_bounds
 from tanist.broker.state import BrokerState
 from tanist.broker.stats import Daily, Rates
 from tanist.broker.writer import MAX_WAITING_SENDS
+from tanist.model.topics import SCHEDULE_TOPIC
 from tanist.protocol.codes import OUR_VERSION, Version
 
 _SPANS_S = (10, 60, 600)
@@ -20,7 +22,7 @@ _POOLS = ("send", "pull", "litePull", "query", "ack")
 
 def runtime_info(state: BrokerState) -> dict[str, str]:
     """Every figure by its name."""
-    info = _counts(state) | _store(state) | _requests(state) | _timers()
+    info = _counts(state) | _store(state) | _requests(state) | _delays(state)
     info |= {
         "brokerActive": "true",
         "brokerVersion": str(OUR_VERSION),
@@ -91,15 +93,23 @@ def _requests(state: BrokerState) -> dict[str, str]:
     }
 
 
-def _timers() -> dict[str, str]:
-    """As RocketMQ tells them of a broker without a timer wheel."""
-    return {
+def _delays(state: BrokerState) -> dict[str, str]:
+    """How far delivery is at each level. Timers are taken in as they come, so nothing is behind there."""
+    delivered = {
+        f"scheduleMessageOffset_{level}": f"{offset},{_end_of_level(state, level)}"
+        for level, offset in state.delays.levels.table().offset_table.items()
+    }
+    return delivered | {
         "timerReadBehind": "0",
         "timerOffsetBehind": "0",
         "timerCongestNum": "0",
         "timerEnqueueTps": "0.0",
         "timerDequeueTps": "0.0",
     }
+
+
+def _end_of_level(state: BrokerState, level: int) -> int:
+    return queue_bounds(state.store, SCHEDULE_TOPIC, level - 1)[1]
 
 
 def _span(span_ms: int) -> str:

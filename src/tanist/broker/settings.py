@@ -8,9 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from tanist.errors import ConfigError
+from tanist.broker.names import check_topic_name
+from tanist.errors import ConfigError, ResponseError
 from tanist.model.integers import INT32_MAX
-from tanist.model.topics import Permission
+from tanist.model.topics import TRACE_TOPIC, Permission
 
 MASTER_ID = 0
 FAST_PORT_DISTANCE = 2
@@ -25,6 +26,15 @@ _LEAST = {
     "short_polling_time_mills": 1,
     "register_name_server_period": 1,
     "flush_consumer_offset_interval": 1,
+    "flush_delay_offset_interval": 1,
+    "timer_max_delay_sec": 1,
+    "timer_precision_ms": 1,
+    "timer_flush_interval_ms": 1,
+    "transaction_time_out": 1,
+    "transaction_check_interval": 1,
+    "transaction_check_max": 1,
+    "transaction_op_msg_max_size": 1,
+    "transaction_op_batch_interval": 1,
     "max_transfer_bytes_on_message_in_memory": 1,
     "max_transfer_count_on_message_in_memory": 1,
     "max_topic_count": 1,
@@ -33,6 +43,7 @@ _LEAST = {
     "default_query_max_num": 1,
 }
 """The least value of each number that is a count, a size or a time; the most is Java's greatest int."""
+_PRECISIONS_MS = (100, 200, 500, 1_000)
 _ALL_PERMISSIONS = int(Permission.READ | Permission.WRITE | Permission.INHERIT)
 
 
@@ -50,8 +61,12 @@ UPDATABLE_KEYS = frozenset(
         "autoCreateSubscriptionGroup",
         "autoCreateTopicEnable",
         "brokerPermission",
+        "defaultQueryMaxNum",
+        "enablePropertyFilter",
         "flushConsumerOffsetInterval",
+        "flushDelayOffsetInterval",
         "longPollingEnable",
+        "maxMsgsNumBatch",
         "maxSubscriptionGroupCount",
         "maxTopicCount",
         "maxTransferBytesOnMessageInMemory",
@@ -59,6 +74,8 @@ UPDATABLE_KEYS = frozenset(
         "registerNameServerPeriod",
         "shortPollingTimeMills",
         "slaveReadEnable",
+        "storeReplyMessageEnable",
+        "timerFlushIntervalMs",
         # The store's.
         "accessMessageInMemoryMaxRatio",
         "cleanFileForciblyEnable",
@@ -104,11 +121,29 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     default_topic_queue_nums: int = 8
     enable_property_filter: bool = True
     """Whether consumers may filter by SQL. RocketMQ's default is false; here it costs nothing unless used."""
+    trace_topic_enable: bool = False
+    """Whether the topic of message traces is there from the start, with one queue."""
+    msg_trace_topic_name: str = TRACE_TOPIC
+    store_reply_message_enable: bool = True
+    """Whether the replies of request and reply are kept as well as pushed to who asked."""
     long_polling_enable: bool = True
     short_polling_time_mills: int = 1_000
     """How long a pull waits at most if ``longPollingEnable`` is false."""
     register_name_server_period: int = 30_000
     flush_consumer_offset_interval: int = 5_000
+    flush_delay_offset_interval: int = 10_000
+    timer_wheel_enable: bool = True
+    """Whether messages with a time of their own are taken."""
+    timer_max_delay_sec: int = 3 * 86_400
+    timer_precision_ms: int = 1_000
+    timer_flush_interval_ms: int = 1_000
+    reject_transaction_message: bool = False
+    transaction_time_out: int = 6_000
+    """How old a half is when its producer is first asked, unless the message says otherwise."""
+    transaction_check_interval: int = 30_000
+    transaction_check_max: int = 15
+    transaction_op_msg_max_size: int = 4_096
+    transaction_op_batch_interval: int = 3_000
     max_transfer_bytes_on_message_in_memory: int = 256 << 10
     max_transfer_count_on_message_in_memory: int = 32
     slave_read_enable: bool = False
@@ -144,6 +179,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             raise ConfigError(
                 "brokerPermission", self.broker_permission, "a sum of 4 (read), 2 (write) and 1 (inherit)"
             )
+        self._check_trace_topic()
         for name, least in _LEAST.items():
             if not least <= (value := getattr(self, name)) <= INT32_MAX:
                 raise ConfigError(_KEYS[name], value, f"{least} to {INT32_MAX}")
@@ -155,6 +191,14 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         for server in self.name_servers:
             if not _is_host_and_port(server):
                 raise ConfigError("namesrvAddr", server, "host:port, several separated by semicolons")
+
+    def _check_trace_topic(self) -> None:
+        try:
+            check_topic_name(self.msg_trace_topic_name)
+        except ResponseError as refusal:
+            raise ConfigError(
+                "msgTraceTopicName", self.msg_trace_topic_name, f"a topic's name: {refusal.remark}"
+            ) from refusal
 
     @property
     def name_servers(self) -> tuple[str, ...]:
@@ -180,6 +224,12 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         """How often the broker registers, within what a name server needs."""
         shortest, longest = _REGISTER_MS_RANGE
         return min(max(self.register_name_server_period, shortest), longest) / 1000
+
+    @property
+    def precision_ms(self) -> int:
+        """How long a slot of the timer is: the setting, rounded down to what RocketMQ has."""
+        fitting = [step for step in _PRECISIONS_MS if step <= self.timer_precision_ms]
+        return fitting[-1] if fitting else _PRECISIONS_MS[0]
 
     @property
     def is_readable(self) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tanist.broker.clients import ClientTable
+from tanist.broker.delay_table import DelayTable
 from tanist.broker.groups import GroupTable
 from tanist.broker.late import LongAnswers
 from tanist.broker.live_config import LiveConfig
@@ -33,6 +34,7 @@ class BrokerState:
     clients: ClientTable
     locks: QueueLocks
     placing: Placing
+    delays: DelayTable
     writer: LogWriter
     counters: Counters
     upkeep: Upkeep

@@ -138,9 +138,9 @@ class Counters:
 
     def on_put(self, topic: str, *, count: int, size_bytes: int, is_system: bool) -> None:
         """A topic has got messages."""
-        self.add(Stat.TOPIC_PUT_NUMS, topic, count, times=count)
-        self.add(Stat.TOPIC_PUT_SIZE, topic, size_bytes, times=count)
-        self.add(Stat.BROKER_PUT_NUMS, self._cluster, count)
+        self._add(Stat.TOPIC_PUT_NUMS, topic, count, times=count)
+        self._add(Stat.TOPIC_PUT_SIZE, topic, size_bytes, times=count)
+        self._add(Stat.BROKER_PUT_NUMS, self._cluster, count)
         self.put_count += count
         self.put_bytes += size_bytes
         if not is_system:
@@ -149,9 +149,9 @@ class Counters:
     def on_pulled(self, topic: str, group: str, *, count: int, size_bytes: int, is_system: bool) -> None:
         """A group has got messages of a topic, in one answer."""
         key = f"{topic}@{group}"
-        self.add(Stat.GROUP_GET_NUMS, key, count)
-        self.add(Stat.GROUP_GET_SIZE, key, size_bytes)
-        self.add(Stat.BROKER_GET_NUMS, self._cluster, count)
+        self._add(Stat.GROUP_GET_NUMS, key, count)
+        self._add(Stat.GROUP_GET_SIZE, key, size_bytes)
+        self._add(Stat.BROKER_GET_NUMS, self._cluster, count)
         self._found_count += 1
         self._transferred_count += count
         if not is_system:
@@ -161,12 +161,9 @@ class Counters:
         """A pull was answered without a message."""
         self._missed_count += 1
 
-    def add(self, stat: Stat, key: str, value: int, *, times: int = 1) -> None:
-        counter = self._counters[stat].get(key)
-        if counter is None and (counter := self._make(stat, key)) is None:
-            return
-        counter.value += value
-        counter.times += times
+    def on_sent_back(self, topic: str, group: str) -> None:
+        """A group has sent back a message that it once got from a topic."""
+        self._add(Stat.SNDBCK_PUT_NUMS, f"{topic}@{group}", 1)
 
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: one that is made again under the name is another one."""
@@ -207,6 +204,13 @@ class Counters:
         last_ms, last = self._rates[-1]
         span_ms = max(1, last_ms - first_ms)
         return Rates(*((end - start) * 1000 / span_ms for start, end in zip(first, last, strict=True)))
+
+    def _add(self, stat: Stat, key: str, value: int, *, times: int = 1) -> None:
+        counter = self._counters[stat].get(key)
+        if counter is None and (counter := self._make(stat, key)) is None:
+            return
+        counter.value += value
+        counter.times += times
 
     def _tps(self, stat: Stat, key: str) -> float:
         found = self.find(stat, key)

@@ -16,12 +16,13 @@ from tanist.model.topics import (
     SELF_TEST_TOPIC,
     SYSTEM_PREFIX,
     SYSTEM_TOPICS,
+    TIMER_TOPIC,
+    TRACE_TOPIC,
     Permission,
     TopicConfig,
     reply_topic,
 )
 
-TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 _CHECKPOINT_TOPIC = "CHECKPOINT_TOPIC"
 
 _SCHEDULE_QUEUES = 18
@@ -33,7 +34,15 @@ _READ_WRITE = int(Permission.READ | Permission.WRITE)
 _TEMPLATE = int(Permission.READ | Permission.WRITE | Permission.INHERIT)
 
 _NOT_FOR_SENDS = frozenset(
-    {SCHEDULE_TOPIC, HALF_TOPIC, HALF_OP_TOPIC, CHECK_MAX_TIME_TOPIC, SELF_TEST_TOPIC, OFFSET_MOVED_TOPIC}
+    {
+        SCHEDULE_TOPIC,
+        TIMER_TOPIC,
+        HALF_TOPIC,
+        HALF_OP_TOPIC,
+        CHECK_MAX_TIME_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_TOPIC,
+    }
 )
 
 
@@ -53,6 +62,10 @@ def system_topics(settings: BrokerSettings) -> list[TopicConfig]:
         _topic(HALF_TOPIC, 1),
         _topic(HALF_OP_TOPIC, 1),
     ]
+    if settings.timer_wheel_enable:
+        topics.append(_topic(TIMER_TOPIC, 1))
+    if settings.trace_topic_enable:
+        topics.append(_topic(settings.msg_trace_topic_name, 1))
     if settings.auto_create_topic_enable:
         topics.append(_topic(AUTO_CREATE_TOPIC, settings.default_topic_queue_nums, _TEMPLATE))
     return topics

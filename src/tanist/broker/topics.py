@@ -17,6 +17,7 @@ from tanist.errors import ResponseError
 from tanist.model.data_version import DataVersion
 from tanist.model.topics import (
     AUTO_CREATE_TOPIC,
+    CHECK_MAX_TIME_TOPIC,
     SYSTEM_PREFIX,
     Permission,
     TopicConfig,
@@ -32,6 +33,7 @@ _log = logging.getLogger(__name__)
 Listener = Callable[[], None]
 
 _DEAD_LETTER_QUEUES = 1
+_GIVEN_UP_QUEUES = 1
 
 
 class TopicTable:
@@ -144,6 +146,10 @@ class TopicTable:
     def ensure_dead_letter_topic(self, group: str) -> TopicConfig:
         """The topic of what a group gave up on."""
         return self._ensure(dlq_topic(group), _DEAD_LETTER_QUEUES, 0)
+
+    def ensure_given_up_topic(self) -> TopicConfig:
+        """The topic of transactions that nobody ended."""
+        return self._ensure(CHECK_MAX_TIME_TOPIC, _GIVEN_UP_QUEUES, 0)
 
     def _ensure(self, topic: str, queue_count: int, sys_flag: int) -> TopicConfig:
         if (found := self.find(topic)) is not None:

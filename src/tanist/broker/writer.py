@@ -6,7 +6,7 @@ wake-up of the pulls that wait there.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from tanist.errors import DiskFull, FlushFailed, MQError, NotWritable
 from tanist.model.message import Appended, Message
@@ -55,11 +55,6 @@ class LogWriter:
 
     def append_packed(self, batch: Message) -> Appended:
         appended = self._store.append_packed(batch)
-        self._dispatch_soon()
-        return appended
-
-    def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
-        appended = self._store.append_batch(messages)
         self._dispatch_soon()
         return appended
 

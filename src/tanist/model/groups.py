@@ -10,6 +10,9 @@ from tanist.model.integers import Int32, Int64
 TOOLS_CONSUMER_GROUP = "TOOLS_CONSUMER"
 """The group in whose name operator tools pull."""
 
+TRANSACTION_GROUP = "CID_RMQ_SYS_TRANS"
+"""The group in whose name a broker keeps how far transactions are done with."""
+
 MAX_GROUP_CHARS = 120
 
 

@@ -18,6 +18,8 @@ AUTO_CREATE_TOPIC = "TBW102"
 """The template of topics that a first send creates."""
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 """Where delayed messages wait; its queue ids are delay levels minus one."""
+TIMER_TOPIC = SYSTEM_PREFIX + "wheel_timer"
+"""Where messages with a time of their own wait, all in its queue 0."""
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 HALF_OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 CHECK_MAX_TIME_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
@@ -25,6 +27,8 @@ CHECK_MAX_TIME_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 SELF_TEST_TOPIC = "SELF_TEST_TOPIC"
 BENCHMARK_TOPIC = "BenchmarkTest"
 OFFSET_MOVED_TOPIC = "OFFSET_MOVED_EVENT"
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+"""Where clients tell what became of their messages, if they are told to."""
 
 SYSTEM_TOPICS = frozenset(
     {

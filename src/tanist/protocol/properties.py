@@ -67,6 +67,17 @@ def join_properties(first: bytes, second: bytes) -> bytes:
     return first + second if is_closed else first + _VALUE_END + second
 
 
+def replace_properties(raw: bytes, changes: Mapping[str, str | None]) -> bytes:
+    """The string with these values in place of whatever stood under their names; None takes a name out.
+
+    All else stays byte for byte, also what could not be encoded here.
+    """
+    openings = tuple(name.encode() + _NAME_END for name in changes)
+    kept = [segment for segment in raw.split(_VALUE_END) if segment and not segment.startswith(openings)]
+    new = encode_properties({name: value for name, value in changes.items() if value is not None})
+    return b"".join(segment + _VALUE_END for segment in kept) + new
+
+
 def find_property(raw: bytes, name: str | bytes) -> bytes | None:
     """The value that decode_properties finds under ``name``, without decoding the rest."""
     finder = _finder_of(name)

@@ -40,6 +40,19 @@ class Lookup:
             if not entry.is_filler
         ]
 
+    def record_at(self, log_offset: int) -> Record | None:
+        """The record that begins at a log offset; None if none does (any more).
+
+        RocketMQ does not take cut messages out of its index, and clients may ask for any offset.
+        """
+        if not self._log.log_start <= log_offset < self._log.log_end:
+            return None
+        try:
+            record = decode_record(self._ahead(log_offset))
+        except RemoteProtocolError:
+            return None
+        return record if record.log_offset == log_offset else None
+
     def find_by_key(
         self, topic: str, key: str, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS, max_count: int = 64
     ) -> list[Record]:
@@ -87,19 +100,6 @@ class Lookup:
         return offset_at_time(
             time_of, timestamp_ms, min_offset=queue.min_offset, max_offset=queue.max_offset, boundary=boundary
         )
-
-    def record_at(self, log_offset: int) -> Record | None:
-        """The record at an offset that a client or the key index names; None if there is none (any more).
-
-        RocketMQ does not take cut messages out of its index.
-        """
-        if not self._log.log_start <= log_offset < self._log.log_end:
-            return None
-        try:
-            record = decode_record(self._ahead(log_offset))
-        except RemoteProtocolError:
-            return None
-        return record if record.log_offset == log_offset else None
 
     def _ahead(self, log_offset: int) -> memoryview:
         return self._log.read_ahead(log_offset, self._log.segments.size_bytes)

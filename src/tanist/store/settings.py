@@ -8,10 +8,12 @@ import msgspec
 from tanist.errors import ConfigError
 from tanist.model.delay_levels import parse_delay_levels
 from tanist.protocol.queue_entry import ENTRY_BYTES
+from tanist.store.timer_log import MIN_FILE_BYTES
 
 _MIN_SEGMENT_BYTES = 4096
 _MOST = 1 << 30
 _LEAST = {
+    "mapped_file_size_timer_log": MIN_FILE_BYTES,
     "max_hash_slot_num": 2,
     "max_index_num": 2,
     "max_message_size": 1,
@@ -46,6 +48,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     mapped_file_size_commit_log: int = 1 << 30
     mapped_file_size_consume_queue: int = 300_000 * ENTRY_BYTES
+    mapped_file_size_timer_log: int = 100 << 20
     max_hash_slot_num: int = 5_000_000
     max_index_num: int = 20_000_000
     max_message_size: int = 4 << 20

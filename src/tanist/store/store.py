@@ -284,6 +284,11 @@ class MessageStore:
         record = self._lookup.record_at(self.log.log_start)
         return None if record is None else record.store_timestamp_ms
 
+    @property
+    def last_timestamp_ms(self) -> int:
+        """The store time of the last record that is indexed; 0 if there never was one."""
+        return self.dispatcher.last_timestamp_ms or self._checkpoints.saved.queue_timestamp_ms
+
     # Upkeep
 
     def used_ratio(self) -> float:
@@ -296,9 +301,8 @@ class MessageStore:
 
     def start_checkpoint(self) -> PendingCheckpoint:
         """The part of a checkpoint that needs the store's thread; the disk's part may run on another."""
-        stamp_ms = self.dispatcher.last_timestamp_ms or self._checkpoints.saved.queue_timestamp_ms
         return self._checkpoints.start(
-            stamp_ms=stamp_ms,
+            stamp_ms=self.last_timestamp_ms,
             index_stamp_ms=self.index.full_to_ms,
             indexed_to=self.dispatcher.dispatched_to,
             # A record must end where a checkpoint says that all is durable, else its half would look damaged.

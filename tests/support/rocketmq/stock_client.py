@@ -22,6 +22,9 @@ FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 
 _TIMEOUT_MS = 30_000
+_HEARTBEAT_MS = 1_000
+_STATES = {"COMMIT": "COMMIT_MESSAGE", "ROLLBACK": "ROLLBACK_MESSAGE", "UNKNOWN": "UNKNOW"}
+"""The client's names, one of which it does not spell out."""
 
 
 class Outgoing(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -32,6 +35,9 @@ class Outgoing(msgspec.Struct, frozen=True, omit_defaults=True):
     keys: str | None = None
     properties: dict[str, str] | None = None
     flag: int = 0
+    delay_level: int = msgspec.field(name="delayLevel", default=0)
+    system_properties: dict[str, str] | None = msgspec.field(name="systemProperties", default=None)
+    """What clients set by methods of their own and not as a property of the user's."""
 
 
 class Delivery(msgspec.Struct, frozen=True, rename="camel"):
@@ -42,6 +48,7 @@ class Delivery(msgspec.Struct, frozen=True, rename="camel"):
     topic: str
     queue_id: int
     queue_offset: int
+    reconsume_times: int
     message_id: str
     flag: int
     tags: str | None
@@ -65,11 +72,29 @@ class Pull(msgspec.Struct, frozen=True):
     messages: list[Delivery]
 
 
+class Transaction(msgspec.Struct, frozen=True, rename="camel"):
+    """What came of a send in a transaction. ``queue_offset`` is that of the half."""
+
+    status: str
+    state: str
+    queue_id: int
+    queue_offset: int
+    message_id: str
+    transaction_id: str
+
+
 class Streamed(msgspec.Struct, frozen=True):
     """What came of a stream of sends: the bodies that were acknowledged, and how many sends failed."""
 
     acknowledged: list[str]
     failures: int
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What came back for a request."""
+
+    body: bytes = msgspec.field(name="bodyBase64")
+    properties: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -108,6 +133,11 @@ class Producer(_Client):
     def send_one_way(self, topic: str, messages: Sequence[Outgoing]) -> None:
         self._do("send", topic=topic, messages=messages, mode="one-way")
 
+    def request(self, topic: str, body: bytes, *, timeout_ms: int = _TIMEOUT_MS) -> Reply:
+        """Send a request and wait for its reply. Raises StepFailed if none comes in time."""
+        reply = self._do("request", topic=topic, bodyBase64=body, timeoutMs=timeout_ms)
+        return msgspec.convert(reply, Reply)
+
     def start_stream(self, topic: str) -> None:
         """Send numbered messages from now on, from a few threads."""
         self._do("stream", topic=topic)
@@ -118,6 +148,32 @@ class Producer(_Client):
 
     def end_stream(self) -> Streamed:
         return msgspec.convert(self._do("end-stream"), Streamed)
+
+
+class Replier(_Client):
+    """A consumer that answers what it gets with ``re:`` and the same."""
+
+    def reply(self, *, timeout_ms: int = _TIMEOUT_MS) -> str:
+        """Answer the next request; the status of that send. Raises StepFailed with what the client threw."""
+        return self._do("reply", timeoutMs=timeout_ms)
+
+
+class TransactionProducer(_Client):
+    """TransactionMQProducer. Its local transactions end as the test says."""
+
+    def send(self, topic: str, messages: Sequence[Outgoing], *, state: str) -> list[Transaction]:
+        """Send messages and end each transaction with ``state``: COMMIT, ROLLBACK or UNKNOWN."""
+        sent = self._do("send-in-transaction", topic=topic, messages=messages, state=_STATES[state])
+        return msgspec.convert(sent, list[Transaction])
+
+    def answer(self, state: str) -> None:
+        """Answer every question from now on with ``state``; until then nothing is known."""
+        self._do("answer-questions", state=_STATES[state])
+
+    def questions(self, count: int, *, timeout_ms: int = _TIMEOUT_MS) -> list[Delivery]:
+        """Wait for this many questions, at most for the time given; the messages of all that came."""
+        asked = self._do("questions", count=count, timeoutMs=timeout_ms)
+        return msgspec.convert(asked, list[Delivery])
 
 
 class PushConsumer(_Client):
@@ -215,17 +271,28 @@ class StockClients:
         self.process.__exit__(kind, error, trace)
 
     def producer(self, name_server: str, **options: object) -> Producer:
-        """Start a producer; ``topicQueues``, ``maxMessageBytes`` and ``isTraced`` override the defaults."""
+        """Start a producer.
+
+        ``topicQueues``, ``maxMessageBytes`` and ``retries`` override the client's defaults; ``isTraced`` is
+        false, and ``traceTopic`` names another topic for traces.
+        """
         return Producer(self._start("producer", name_server, "tanist-producer", **options), self.process)
+
+    def transaction_producer(self, name_server: str, group: str) -> TransactionProducer:
+        """Start a producer of transactions. Brokers know soon that it is there to be asked."""
+        name = self._start("transaction-producer", name_server, group, heartbeatMs=_HEARTBEAT_MS)
+        return TransactionProducer(name, self.process)
 
     def push_consumer(
         self, name_server: str, group: str, topic: str, *, start: str = FROM_FIRST, **options: object
     ) -> PushConsumer:
         """Start a push consumer.
 
-        ``expression`` names tags, ``sql`` filters by properties instead; ``isOrderly`` and
-        ``isBroadcasting`` are false; ``timestamp`` is for FROM_TIMESTAMP, in the client's format;
-        ``heartbeatMs`` overrides the client's 30 s.
+        ``expression`` names tags, ``sql`` filters by properties instead; ``isOrderly``, ``isBroadcasting``
+        and ``isTraced`` are false; ``timestamp`` is for FROM_TIMESTAMP, in the client's format;
+        ``heartbeatMs``, ``maxReconsumeTimes`` and ``pullThreshold`` override the client's defaults. The
+        listener fails the first ``failures`` times, wants the message again after ``delayLevel``, and takes
+        ``consumeMs`` over each.
         """
         options = {"topic": topic, "expression": "*", "from": start, **options}
         return PushConsumer(self._start("push-consumer", name_server, group, **options), self.process)
@@ -237,6 +304,11 @@ class StockClients:
         """
         options = {"topic": topic, "expression": "*", **options}
         return LiteConsumer(self._start("lite-consumer", name_server, group, **options), self.process)
+
+    def replier(self, name_server: str, group: str, topic: str, *, is_prompt: bool) -> Replier:
+        """Start a service that answers requests to a topic: at once, or when it is told to."""
+        name = self._start("replier", name_server, group, topic=topic, isPrompt=is_prompt)
+        return Replier(name, self.process)
 
     def pull_consumer(self, name_server: str, group: str, **options: object) -> PullConsumer:
         """Start a pull consumer; ``heartbeatMs`` overrides the client's 30 s."""

@@ -414,6 +414,20 @@ def test_a_client_is_found_until_its_last_producer_group_is_gone(room: Room, fir
     assert room.table.find_producer("one") is None
 
 
+def test_the_producers_of_a_group_are_picked_in_turn(
+    room: Room, first: FakeConnection, second: FakeConnection
+) -> None:
+    room.beat(first, producers=("P", "Q"))
+    room.beat(second, producers=("P",))
+    picked = [room.table.pick_producer("P", number) for number in range(4)]
+    assert [client and client.connection for client in picked] == [first, second, first, second]
+    room.table.on_lost(first)
+    assert room.table.pick_producer("Q", 1) is None
+    left = room.table.pick_producer("P", 0)
+    assert left is not None
+    assert left.connection is second
+
+
 def test_a_consumer_without_producers_is_no_place_for_replies(room: Room, first: FakeConnection) -> None:
     room.beat(first, consumer("G", "T"))
     assert room.table.find_producer(first.peer) is None

@@ -66,3 +66,15 @@ def test_a_full_table_gives_out_no_new_locks_but_renews_old_ones(monkeypatch: py
     locks = QueueLocks()
     assert locks.lock("G", [Q0, Q1, Q2], client_id="first", now_ms=0) == [Q0, Q1]
     assert locks.lock("G", [Q0, Q2], client_id="first", now_ms=1) == [Q0]
+
+
+def test_a_group_holds_locks_until_they_are_given_up_or_over() -> None:
+    locks = QueueLocks()
+    assert not locks.is_any_held("G", 0)
+    locks.lock("G", [Q0, Q1], client_id="first", now_ms=0)
+    assert locks.is_any_held("G", LOCK_LIFE_MS)
+    assert not locks.is_any_held("H", 0)
+    assert not locks.is_any_held("G", LOCK_LIFE_MS + 1)
+    locks.unlock("G", [Q0, Q1], client_id="first")
+    assert not locks.is_any_held("G", 1)
+    assert len(locks) == 0

@@ -46,9 +46,17 @@ def test_an_empty_file_gives_a_master_that_only_this_machine_reaches() -> None:
         ("registerNameServerPeriod", "0"),
         ("flushConsumerOffsetInterval", "0"),
         ("flushConsumerOffsetInterval", "99999999999"),
+        ("transactionTimeOut", "0"),
+        ("transactionCheckInterval", "0"),
+        ("transactionCheckMax", "0"),
+        ("transactionOpMsgMaxSize", "0"),
+        ("transactionOpBatchInterval", "0"),
+        ("rejectTransactionMessage", "maybe"),
         ("maxTransferBytesOnMessageInMemory", "0"),
         ("maxTransferCountOnMessageInMemory", "0"),
         ("longPollingEnable", "yes"),
+        ("msgTraceTopicName", ""),
+        ("msgTraceTopicName", "no/slash"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_key_and_value(key: str, value: str) -> None:

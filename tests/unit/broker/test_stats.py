@@ -157,3 +157,12 @@ def test_what_was_counted_goes_with_the_topic_and_with_the_group() -> None:
     bench.counters.forget_group("G")
     assert [bench.counters.find(*key) is None for key in keys] == [True, True, False, True]
     assert bench.counters.find("BROKER_GET_NUMS", "C") is not None
+
+
+def test_what_is_sent_back_is_counted_for_the_topic_that_it_came_from() -> None:
+    bench = Bench()
+    bench.counters.on_sent_back("T", "G")
+    bench.pass_ms(10 * SECOND_MS)
+    found = bench.counters.find("SNDBCK_PUT_NUMS", "T@G")
+    assert found is not None
+    assert found.minute.sum == 1

@@ -177,6 +177,12 @@ def test_a_dead_letter_topic_has_one_queue(topics: TopicTable) -> None:
     assert made == TopicConfig(topic_name="%DLQ%G", read_queue_count=1, write_queue_count=1, perm=6)
 
 
+def test_the_topic_of_transactions_that_nobody_ended_has_one_queue(topics: TopicTable) -> None:
+    made = topics.ensure_given_up_topic()
+    assert (made.topic_name, made.read_queue_count, made.perm) == ("TRANS_CHECK_MAX_TIME_TOPIC", 1, 6)
+    assert topics.ensure_given_up_topic() is made
+
+
 def test_a_group_name_that_makes_no_topic_makes_none(topics: TopicTable) -> None:
     with pytest.raises(ResponseError):
         topics.ensure_retry_topic("a/b", queue_count=1)

@@ -6,6 +6,8 @@ import pytest
 
 from tanist.broker import writer as writer_module
 from tanist.errors import CorruptRecord, DiskFull, NotWritable
+from tanist.model.message import Message
+from tanist.protocol.batch import encode_batch
 from tanist.protocol.codes import ResponseCode
 from tanist.store import MessageStore
 from tests.support.conditions import turns, until
@@ -25,7 +27,8 @@ def test_what_one_turn_of_the_loop_appends_is_dispatched_together(tmp_path: Path
             broker.state.store.dispatcher.listeners.append(lambda _topic, _queue, end: told.append(end))
             for number in range(5):
                 broker.state.writer.append(make_message(number))
-            broker.state.writer.append_batch([make_message(5), make_message(6)])
+            packed = encode_batch([(0, b"five", b""), (0, b"six", b"")])
+            broker.state.writer.append_packed(Message(topic=TOPIC, queue_id=0, body=packed))
             assert max_offset(broker.state.store) == 0
             await asyncio.sleep(0)
             assert max_offset(broker.state.store) == 7

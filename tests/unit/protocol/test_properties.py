@@ -1,7 +1,12 @@
 import pytest
 
 from tanist.errors import LocalProtocolError
-from tanist.protocol.properties import decode_properties, encode_properties, find_property
+from tanist.protocol.properties import (
+    decode_properties,
+    encode_properties,
+    find_property,
+    replace_properties,
+)
 
 
 def test_the_string_of_the_golden_record_decodes() -> None:
@@ -76,3 +81,22 @@ def test_a_string_that_no_record_can_hold_is_not_sent() -> None:
     assert len(encode_properties({"a": "b" * 32764})) == 32767
     with pytest.raises(LocalProtocolError, match="32768"):
         encode_properties({"a": "b" * 32765})
+
+
+@pytest.mark.parametrize(
+    ("raw", "changes", "expected"),
+    [
+        (b"", {"a": "1"}, b"a\x011\x02"),
+        (b"a\x011\x02b\x012", {"a": "3"}, b"b\x012\x02a\x013\x02"),
+        (b"a\x011\x02b\x012\x02a\x013\x02", {"a": None}, b"b\x012\x02"),
+        (
+            b"ab\x011\x02\xff\x01\xfe\x02junk",
+            {"a": "2", "zz": None},
+            b"ab\x011\x02\xff\x01\xfe\x02junk\x02a\x012\x02",
+        ),
+    ],
+)
+def test_replacing_touches_nothing_but_the_names_it_is_given(
+    raw: bytes, changes: dict[str, str | None], expected: bytes
+) -> None:
+    assert replace_properties(raw, changes) == expected

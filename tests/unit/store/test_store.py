@@ -62,6 +62,16 @@ def test_what_was_appended_is_read_back_from_its_queue(store: MessageStore) -> N
     assert (record.log_offset, record.size_bytes) == (appended.log_offset, appended.size_bytes)
 
 
+def test_a_message_is_found_where_it_begins_and_nowhere_else(store: MessageStore) -> None:
+    places = _fill(store)
+    for number, place in enumerate(places):
+        record = store.record_at(place)
+        assert record is not None
+        assert bytes(record.body).startswith(b"message %d " % number)
+    for wrong in (-1, places[1] + 1, store.log.log_end, 1 << 62):
+        assert store.record_at(wrong) is None
+
+
 def test_the_store_host_is_the_brokers_address(tmp_path: Path) -> None:
     with MessageStore.open(tmp_path, SMALL, store_host=pack_host("10.1.2.3", 10911)) as store:
         store.append(make_message())

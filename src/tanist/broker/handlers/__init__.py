@@ -6,14 +6,18 @@ from tanist.broker.handlers import (
     clients,
     config,
     consumption,
+    delays,
     figures,
     groups,
     messages,
     offsets,
     relays,
     replication,
+    replies,
+    retries,
     send,
     topics,
+    transactions,
 )
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.state import BrokerState
@@ -22,6 +26,8 @@ from tanist.remoting import Handler
 
 _FAMILIES = (
     send,
+    retries,
+    replies,
     clients,
     topics,
     groups,
@@ -30,6 +36,7 @@ _FAMILIES = (
     consumption,
     relays,
     replication,
+    delays,
     accounts,
     config,
     figures,
@@ -38,9 +45,11 @@ _FAMILIES = (
 _NOT_ON_FAST_PORT = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 
 
-def all_routes(state: BrokerState, pulls: PullHandler) -> dict[int, Handler]:
+def all_routes(
+    state: BrokerState, pulls: PullHandler, keeper: transactions.TransactionKeeper
+) -> dict[int, Handler]:
     """Every request that the broker's port serves."""
-    routes = pulls.routes()
+    routes = pulls.routes() | transactions.routes(keeper)
     for family in _FAMILIES:
         routes |= family.routes(state)
     return routes

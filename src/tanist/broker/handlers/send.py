@@ -6,6 +6,7 @@ The answer goes out when it is true: at once, or under SYNC_FLUSH when the messa
 import itertools
 from functools import partial
 
+from tanist.broker.handlers.retries import redirect
 from tanist.broker.intake import Intake
 from tanist.broker.state import BrokerState
 from tanist.broker.system_topics import is_open_to_sends
@@ -37,16 +38,19 @@ def routes(state: BrokerState) -> dict[int, Handler]:
     }
 
 
+def make_intake(state: BrokerState) -> Intake:
+    return Intake(
+        cluster=state.settings.broker_cluster_name,
+        max_body_bytes=min(state.store.settings.max_message_size, _MAX_BODY_BYTES),
+    )
+
+
 class SendHandler:
     """Takes messages in."""
 
     def __init__(self, state: BrokerState) -> None:
-        settings = state.settings
         self._state = state
-        self._intake = Intake(
-            cluster=settings.broker_cluster_name,
-            max_body_bytes=min(state.store.settings.max_message_size, _MAX_BODY_BYTES),
-        )
+        self._intake = make_intake(state)
         self._ids = UniqueIds(address=state.store_host[:-4], pid=state.pid, discriminator=0)
         self._turn = itertools.count()
 
@@ -59,17 +63,22 @@ class SendHandler:
     def _send(self, command: Command, request: SendMessageRequest, connection: Connection) -> bytes | None:
         topic = self._topic(request)
         is_batch = bool(request.is_batch)
+        queue_id = self._queue_id(request, topic)
         message, unique_key = self._intake.accept(
             request,
             command.body,
             topic=topic,
-            queue_id=self._queue_id(request, topic),
+            queue_id=queue_id,
             born_host=connection.peer_host,
             make_id=None if is_batch else self._make_id,
         )
-        message = self._state.placing.place(message, self._state.clock.now_ms())
-        is_waiting = self._state.writer.is_synchronous and self._waits(command, message)
-        appended = self._append(message, is_batch=is_batch)
+        if not is_batch and message.topic.startswith(RETRY_PREFIX):
+            message = redirect(self._state, message, request, client_version=command.version)
+        placed = self._state.placing.place(message, self._state.clock.now_ms())
+        if is_batch and placed is not message:
+            raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a batch has neither a delay nor a transaction")
+        is_waiting = self._state.writer.is_synchronous and self._waits(command, placed)
+        appended = self._append(placed, is_batch=is_batch)
         msg_id = encode_offset_ids(self._state.store_host, log_offsets_of(appended.entries))
         queue_id, queue_offset = message.queue_id, appended.queue_offset
         if is_waiting:
@@ -127,6 +136,9 @@ class SendHandler:
             topic = self._state.topics.create_for_send(
                 name, default_topic=request.default_topic, queue_count=request.default_topic_queue_count
             )
+        if topic is None and name.startswith(RETRY_PREFIX):
+            # What a group could not consume must not be lost where topics do not come by themselves.
+            topic = self._state.topics.ensure_retry_topic(name.removeprefix(RETRY_PREFIX), queue_count=1)
         if topic is None:
             raise ResponseError(
                 ResponseCode.TOPIC_NOT_EXIST,

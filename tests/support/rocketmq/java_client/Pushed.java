@@ -9,8 +9,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
-import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
-import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
@@ -30,7 +28,8 @@ final class Pushed implements Scenario.Named {
     private Pushed(JSONObject options) throws Exception {
         topic = options.getString("topic");
         consumer = new DefaultMQPushConsumer(options.getString("group"), Credentials.hook(options),
-            new AllocateMessageQueueAveragely());
+            new AllocateMessageQueueAveragely(), options.getBooleanValue("isTraced"),
+            options.getString("traceTopic"));
         consumer.setNamesrvAddr(options.getString("nameServer"));
         consumer.setInstanceName(options.getString("name"));
         consumer.setConsumeThreadMin(THREADS);
@@ -42,19 +41,26 @@ final class Pushed implements Scenario.Named {
         if (options.containsKey("heartbeatMs")) {
             consumer.setHeartbeatBrokerInterval(options.getIntValue("heartbeatMs"));
         }
+        if (options.containsKey("maxReconsumeTimes")) {
+            consumer.setMaxReconsumeTimes(options.getIntValue("maxReconsumeTimes"));
+        }
+        if (options.containsKey("pullThreshold")) {
+            consumer.setPullThresholdForQueue(options.getIntValue("pullThreshold"));
+        }
         if (options.getBooleanValue("isBroadcasting")) {
             broadcast();
         }
         consumer.subscribe(topic, Selecting.selector(options));
+        Failing failing = new Failing(options);
         if (options.getBooleanValue("isOrderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
                 keep(messages);
-                return ConsumeOrderlyStatus.SUCCESS;
+                return failing.consume(messages, context);
             });
         } else {
             consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 keep(messages);
-                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+                return failing.consume(messages, context);
             });
         }
         consumer.start();
@@ -98,7 +104,7 @@ final class Pushed implements Scenario.Named {
 
     private synchronized void keep(List<MessageExt> messages) {
         for (MessageExt message : messages) {
-            places.add(message.getQueueId() + "@" + message.getQueueOffset());
+            places.add(message.getStoreHost() + "@" + message.getCommitLogOffset());
             received.add(describe(message));
         }
         notifyAll();
@@ -134,6 +140,7 @@ final class Pushed implements Scenario.Named {
         line.put("topic", message.getTopic());
         line.put("queueId", message.getQueueId());
         line.put("queueOffset", message.getQueueOffset());
+        line.put("reconsumeTimes", message.getReconsumeTimes());
         line.put("messageId", message.getMsgId());
         line.put("flag", message.getFlag());
         line.put("tags", message.getTags());

@@ -29,8 +29,10 @@ public final class Scenario {
         Sending.addTo(this);
         Pushed.addTo(this);
         Pulled.addTo(this);
+        Replying.addTo(this);
         Load.addTo(this);
         Latency.addTo(this);
+        Transacted.addTo(this);
         step("shutdown", options -> {
             things.remove(options.getString("name")).shutdown();
             return null;

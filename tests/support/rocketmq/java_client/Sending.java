@@ -14,6 +14,7 @@ import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /** A producer, and the ways in which it sends. */
@@ -30,6 +31,9 @@ final class Sending implements Scenario.Named {
         producer.setInstanceName(options.getString("name"));
         if (options.containsKey("topicQueues")) {
             producer.setDefaultTopicQueueNums(options.getIntValue("topicQueues"));
+        }
+        if (options.containsKey("retries")) {
+            producer.setRetryTimesWhenSendFailed(options.getIntValue("retries"));
         }
         if (options.containsKey("maxMessageBytes")) {
             producer.setMaxMessageSize(options.getIntValue("maxMessageBytes"));
@@ -126,7 +130,7 @@ final class Sending implements Scenario.Named {
         }
     }
 
-    private static Message message(String topic, JSONObject described) {
+    static Message message(String topic, JSONObject described) {
         Message message = new Message(topic, Base64.getDecoder().decode(described.getString("bodyBase64")));
         message.setFlag(described.getIntValue("flag"));
         if (described.containsKey("tags")) {
@@ -139,10 +143,18 @@ final class Sending implements Scenario.Named {
             described.getJSONObject("properties").forEach(
                 (name, value) -> message.putUserProperty(name, (String) value));
         }
+        if (described.containsKey("delayLevel")) {
+            message.setDelayTimeLevel(described.getIntValue("delayLevel"));
+        }
+        if (described.containsKey("systemProperties")) {
+            // What setDelayTimeMs and its like write, which the older line does not have.
+            described.getJSONObject("systemProperties").forEach(
+                (name, value) -> MessageAccessor.putProperty(message, name, (String) value));
+        }
         return message;
     }
 
-    private static Map<String, ?> describe(SendResult result) {
+    static Map<String, ?> describe(SendResult result) {
         Map<String, Object> line = new LinkedHashMap<>();
         line.put("status", result.getSendStatus().name());
         line.put("brokerName", result.getMessageQueue().getBrokerName());

@@ -52,6 +52,7 @@ class Desk:
             clients=ClientTable(),
             locks=QueueLocks(),
             placing=none,
+            delays=none,
             writer=none,
             counters=none,
             upkeep=none,

@@ -7,6 +7,7 @@ import pytest
 
 from tanist.broker.handlers.figures import routes
 from tanist.broker.state import BrokerState
+from tanist.model.topics import SCHEDULE_TOPIC
 from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.stats import BrokerStats
 from tanist.protocol.bodies.tables import KVTable
@@ -106,3 +107,11 @@ def test_a_counter_that_is_not_there_is_refused_by_name(broker: Asker) -> None:
     answer = _view(broker, "TOPIC_PUT_NUMS", "Nobody")
     assert answer.code == ResponseCode.SYSTEM_ERROR
     assert "Nobody" in (answer.remark or "")
+
+
+def test_each_delay_level_tells_how_far_it_is(state: BrokerState, broker: Asker) -> None:
+    for number in range(3):
+        state.store.append(make_message(number, topic=SCHEDULE_TOPIC, queue_id=1))
+    state.store.dispatch()
+    state.delays.levels.on_delivered(2, 1)
+    assert _runtime(broker)["scheduleMessageOffset_2"] == "1,3"

@@ -9,7 +9,7 @@ from tanist.broker import writer as writer_module
 from tanist.broker.handlers import send
 from tanist.broker.settings import BrokerSettings
 from tanist.errors import DiskFull, ResponseError
-from tanist.model.topics import RETRY_PREFIX, SCHEDULE_TOPIC, TopicConfig
+from tanist.model.topics import HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC, TopicConfig
 from tanist.protocol.batch import encode_batch
 from tanist.protocol.codes import FLAG_ONE_WAY, HeaderEncoding, RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -143,6 +143,22 @@ def test_a_message_is_stored_and_the_answer_says_where(
     run(tmp_path, scenario)
 
 
+def test_the_answer_to_a_half_names_the_queue_it_is_for_and_the_place_where_it_waits(tmp_path: Path) -> None:
+    async def scenario(sending: _Sending) -> None:
+        half: dict[str, object] = {"sys_flag": 4, "properties": "TRAN_MSG\x01true\x02PGROUP\x01P\x02"}
+        sending.send(b"first", queue_id=3, **half)  # pyright: ignore[reportArgumentType]
+        answer = sending.send(b"second", queue_id=2, **half)  # pyright: ignore[reportArgumentType]
+        assert answer is not None
+        said = answer.header(SendMessageResponse)
+        record = (await sending.records(HALF_TOPIC))[1]
+        assert (said.queue_id, said.queue_offset) == (2, 1)
+        assert (bytes(record.body), record.queue_offset) == (b"second", 1)
+        assert decode_offset_id(said.msg_id).log_offset == record.log_offset
+        assert await sending.records(queue_id=2) == []
+
+    run(tmp_path, scenario)
+
+
 def test_a_message_without_an_id_gets_one(tmp_path: Path) -> None:
     async def scenario(sending: _Sending) -> None:
         answers = [sending.send(), sending.send()]
@@ -192,8 +208,12 @@ def test_a_topic_that_may_not_be_created_does_not_exist(tmp_path: Path) -> None:
         ({"topic": ""}, C.INVALID_PARAMETER),
         ({"queue_id": 4}, C.INVALID_PARAMETER),
         ({"topic": SCHEDULE_TOPIC}, C.NO_PERMISSION),
-        ({"sys_flag": 4}, C.NO_PERMISSION),
-        ({"properties": "DELAY\x013"}, C.MESSAGE_ILLEGAL),
+        ({"sys_flag": 4}, C.MESSAGE_ILLEGAL),
+        ({"topic": TIMER_TOPIC}, C.NO_PERMISSION),
+        ({"properties": "DELAY\x01soon"}, C.SYSTEM_ERROR),
+        ({"properties": "TIMER_DELAY_SEC\x01259201"}, C.MESSAGE_ILLEGAL),
+        ({"is_batch": True, "properties": "DELAY\x013"}, C.MESSAGE_ILLEGAL),
+        ({"is_batch": True, "properties": "TIMER_DELAY_MS\x015000"}, C.MESSAGE_ILLEGAL),
         ({"properties": "K\x01" + "v" * 32_767}, C.MESSAGE_ILLEGAL),
         ({"body": b"." * 4000}, C.MESSAGE_ILLEGAL),
         ({"body": b""}, C.SYSTEM_ERROR),
@@ -210,6 +230,18 @@ def test_what_may_not_be_sent_is_refused_and_not_stored(
         assert sending.state.store.log.log_end == end
 
     run(tmp_path, scenario, store_settings=msgspec.structs.replace(SMALL, max_message_size=3000))
+
+
+def test_a_delayed_send_is_told_the_queue_that_it_asked_for(tmp_path: Path) -> None:
+    async def scenario(sending: _Sending) -> None:
+        answer = sending.send(queue_id=2, properties="DELAY\x013")
+        assert answer is not None
+        header = answer.header(SendMessageResponse)
+        assert (answer.code, header.queue_id, header.queue_offset) == (C.SUCCESS, 2, 0)
+        (record,) = await sending.records(SCHEDULE_TOPIC, 2)
+        assert decode_offset_id(header.msg_id).log_offset == record.log_offset
+
+    run(tmp_path, scenario)
 
 
 def test_a_broker_that_may_not_be_written_to_refuses_ordered_topics_alone(tmp_path: Path) -> None:
