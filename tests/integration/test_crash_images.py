@@ -25,6 +25,7 @@ from tests.support.crash_scripts import (
     Machine,
     Script,
     delete_old_files,
+    delete_topics,
     truncate,
     write_and_flush,
 )
@@ -133,7 +134,7 @@ def test_what_a_killed_process_left_is_durable_before_it_is_promised(script: Scr
 
 @pytest.mark.behaviour("S2-40")
 @pytest.mark.parametrize(
-    "script", [write_and_flush, truncate, delete_old_files], ids=lambda script: script.__name__
+    "script", [write_and_flush, truncate, delete_old_files, delete_topics], ids=lambda script: script.__name__
 )
 def test_a_crash_during_recovery_breaks_no_promise(script: Script, scratch: Path) -> None:
     rng = random.Random(script.__name__)

@@ -11,12 +11,14 @@ from tanist.broker.delay_table import DelayTable
 from tanist.broker.delays import DelayRules
 from tanist.broker.groups import GroupTable
 from tanist.broker.late import LongAnswers
+from tanist.broker.live_config import LiveConfig
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
+from tanist.broker.stats import Counters
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
@@ -31,6 +33,7 @@ from tanist.protocol.headers.base import Header
 from tanist.remoting import Connection, Handler
 from tanist.store.config_table import ConfigTable
 from tanist.store.disk import Disk
+from tanist.store.upkeep import Upkeep
 from tests.support.clocks import FakeClock
 from tests.support.fake_connection import FakeConnection
 from tests.support.messages import open_store
@@ -62,6 +65,7 @@ def open_state(root: Path, settings: BrokerSettings = SETTINGS, *, clock: Clock 
     store = open_store(root, clock=clock)
     return BrokerState(
         settings=settings,
+        config=LiveConfig(settings, store.settings),
         store=store,
         topics=open_topics(root, settings, clock=clock),
         groups=open_groups(root, settings, clock=clock),
@@ -71,6 +75,8 @@ def open_state(root: Path, settings: BrokerSettings = SETTINGS, *, clock: Clock 
         placing=Placing(delays=DelayRules.of(settings, store.settings.delay_levels)),
         delays=DelayTable.open(Disk(), root, settings, store, clock),
         writer=cast("LogWriter", None),
+        counters=Counters(cluster=settings.broker_cluster_name, boot_ms=clock.now_ms()),
+        upkeep=Upkeep(store, clock),
         pull_progress=PullProgress(),
         long_answers=LongAnswers(clock),
         clock=clock,

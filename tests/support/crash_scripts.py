@@ -188,6 +188,29 @@ def delete_old_files(machine: Machine) -> None:
     store.close()
 
 
+def delete_topics(machine: Machine) -> None:
+    """A topic is deleted, gets messages again, and is deleted again; the log is flushed, cut and cleaned."""
+    store, ledger = machine.open(), machine.ledger
+    for keep_count in (10, 21):
+        ledger.append_batch(store, 9)
+        ledger.flush(store)
+        ledger.append(store, body_bytes=900)
+        ledger.delete_topic(store, "orders")
+        ledger.append_batch(store, 6)
+        store.dispatch()
+        ledger.flush(store)
+        ledger.delete_topic(store, "payments")
+        ledger.append(store, body_bytes=900)
+        ledger.truncate(store, keep_count)
+        ledger.append_batch(store, 3)
+        ledger.delete_topic(store, "orders")
+        ledger.append_batch(store, 3)
+        store.checkpoint()
+    ledger.clean(store)
+    ledger.append_batch(store, 3)
+    store.close()
+
+
 def close_and_open(machine: Machine) -> None:
     """A clean stop promises all that was written."""
     store, ledger = machine.open(), machine.ledger
@@ -211,6 +234,7 @@ SCRIPTS: dict[Script, StoreSettings] = {
     replicate: SETTINGS,
     save_small_files: SETTINGS,
     delete_old_files: SETTINGS,
+    delete_topics: SETTINGS,
     close_and_open: SETTINGS,
 }
 

@@ -128,6 +128,13 @@ class ForgetfulDisk(Disk):
             self._folder(path.parent).put(path.name, None)
         super().remove(path)
 
+    def remove_dir(self, directory: Path) -> None:
+        if directory.exists():
+            self.count()
+        super().remove_dir(directory)
+        if not directory.exists():
+            self._folder(directory.parent).put(directory.name, None)
+
     def sync_dirs(self) -> None:
         """In the same order in every run, so that a failure can be run again."""
         while self._changed_dirs:

@@ -54,6 +54,8 @@ class Ledger:
         """Where the log may begin."""
         self.epochs: list[Epochs] = [()]
         """The epochs that may stand on disk: one history, or two while they are changed."""
+        self.deletions: dict[str, list[int]] = {}
+        """The places at which a topic may have been deleted last: one, or two while it is deleted again."""
         self.tables = [ConsumerOffsetTable()]
         """The tables that may stand on disk, likewise."""
         self._message_count = 0
@@ -109,6 +111,7 @@ class Ledger:
         store.truncate_to(log_offset)
         self.truncating_to = None
         self.written = self.written[:keep_count]
+        self._cut_deletions(log_offset)
         self.epochs = [cut.epochs]
         self.flushed_to = store.log.flushed_to
 
@@ -123,6 +126,12 @@ class Ledger:
         self.log_starts = range(self.log_starts.start, store.log.segments[-1].start + 1)
         store.clean(is_asked=True)
         self.log_starts = range(store.log.log_start, store.log.log_start + 1)
+
+    def delete_topic(self, store: MessageStore, topic: str) -> None:
+        before = self.deletions.get(topic, [0])
+        self.deletions[topic] = [*before, store.log.log_end]
+        store.delete_topics([topic])
+        self.deletions[topic] = [store.log.log_end]
 
     def save_table(self, table: ConfigTable[ConsumerOffsetTable], offset: int) -> None:
         """Save offsets of many groups, more than a sector of them."""
@@ -140,6 +149,12 @@ class Ledger:
         self.flushed_to = store.log.flushed_to
         self.truncating_to = None
         self.epochs = [store.epochs.epochs]
+        self.deletions = {topic: [first_kept(store, topic)] for topic in self.deletions}
+
+    def _cut_deletions(self, log_end: int) -> None:
+        self.deletions = {
+            topic: [min(place, log_end) for place in places] for topic, places in self.deletions.items()
+        }
 
     def _landed(self, store: MessageStore, appended: Sequence[Appended]) -> None:
         for message, at in zip(self.in_flight, appended, strict=True):
@@ -153,6 +168,7 @@ class Ledger:
         """Everything promised is there, and nothing that was never asked for."""
         found = walk(store)
         self._check_log(store, found)
+        self._check_deletions(store)
         check_indexes(store, found)
         assert store.epochs.last is None or store.epochs.last.start <= store.log.log_end
         histories = [_without_lost(epochs, store.log.log_end) for epochs in self.epochs]
@@ -173,6 +189,19 @@ class Ledger:
         is_cut = self.truncating_to is not None and log_end <= self.truncating_to
         promised_to = min(self.flushed_to, self.truncating_to or 0) if is_cut else self.flushed_to
         assert log_end >= promised_to, f"the log ends at {log_end} and was flushed to {promised_to}"
+
+    def _check_deletions(self, store: MessageStore) -> None:
+        """A topic was deleted where it was asked, or where the log ends if a crash took more than that."""
+        for topic, places in self.deletions.items():
+            log_start, log_end = store.log.log_start, store.log.log_end
+            allowed = {max(log_start, min(place, log_end)) for place in places}
+            if self.truncating_to is not None:
+                allowed |= {min(place, self.truncating_to) for place in allowed}
+            assert first_kept(store, topic) in allowed, f"{topic} is deleted at none of {allowed}"
+
+
+def first_kept(store: MessageStore, topic: str) -> int:
+    return store._deletions.first_kept(topic, store.log.log_start)
 
 
 def walk(store: MessageStore) -> list[tuple[Record, bytes]]:
@@ -216,10 +245,11 @@ def check_indexes(store: MessageStore, found: "list[tuple[Record, bytes]]") -> N
 
 
 def _check_queues(store: MessageStore, records: list[Record]) -> None:
-    """Each queue holds one entry for each of its messages in the log, in order."""
+    """Each queue holds one entry for each of its messages that the log has and that are not deleted."""
     expected: dict[tuple[str, int], list[tuple[int, QueueEntry]]] = defaultdict(list)
     for record in records:
-        if record.sys_flag & TRANSACTION_MASK in (0, SysFlag.COMMIT):
+        is_deleted = record.log_offset < first_kept(store, record.topic)
+        if record.sys_flag & TRANSACTION_MASK in (0, SysFlag.COMMIT) and not is_deleted:
             code = tags_code(find_property(bytes(record.properties), "TAGS"))
             entry = QueueEntry(record.log_offset, record.size_bytes, code)
             expected[record.topic, record.queue_id].append((record.queue_offset, entry))
@@ -240,7 +270,8 @@ def _check_keys(store: MessageStore, records: list[Record]) -> None:
         if record.sys_flag & TRANSACTION_MASK != SysFlag.ROLLBACK:
             for key in index_keys(record.properties):
                 expected[record.topic, key].append(record.log_offset)
-    for (topic, key), log_offsets in expected.items():
+    for (topic, key), all_offsets in expected.items():
+        log_offsets = [log_offset for log_offset in all_offsets if log_offset >= first_kept(store, topic)]
         found = [record.log_offset for record in store.find_by_key(topic, key, max_count=1 << 20)]
         assert found == log_offsets, f"key {key} of {topic} finds {found} instead of {log_offsets}"
     known = sorted(log_offset for log_offsets in expected.values() for log_offset in log_offsets)

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from tanist.broker.acl import AccessGuard, AclFiles
 from tanist.broker.clients import ClientTable
+from tanist.broker.config_file import ConfigFile
+from tanist.broker.counting import Counting
 from tanist.broker.delay_table import DelayTable
 from tanist.broker.delays import DelayRules
 from tanist.broker.delivery import Delivery
@@ -24,6 +26,7 @@ from tanist.broker.groups import GroupTable
 from tanist.broker.handlers import all_routes, clients, consumption, fast_routes
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.late import LongAnswers
+from tanist.broker.live_config import LiveConfig
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.placing import Placing
@@ -31,6 +34,7 @@ from tanist.broker.pull_progress import PullProgress
 from tanist.broker.registration import Registration
 from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from tanist.broker.state import BrokerState
+from tanist.broker.stats import Counters
 from tanist.broker.topics import TopicTable
 from tanist.broker.transaction_keeper import TransactionKeeper
 from tanist.broker.writer import LogWriter
@@ -65,12 +69,15 @@ class Broker:
         limits: ServerLimits | None = None,
         tls: TlsSettings | None = None,
         clock: Clock | None = None,
+        config_file: Path | None = None,
     ) -> None:
+        """``config_file`` is where the settings come from, and where changes of them are written to."""
         self._settings = settings
         self._store_settings = store_settings
         self._limits = limits or ServerLimits()
         self._tls = tls
         self._clock = clock or SystemClock()
+        self._config_file = config_file
         self._guard: AccessGuard | None = None
 
     @property
@@ -91,6 +98,8 @@ class Broker:
                     flusher = Flusher(store.log, self._store_settings, self._clock)
                     state = self._make_state(root, store, LogWriter(store, flusher, tasks), host)
                     keeper = TransactionKeeper(state)
+                    state.config.on_change(state.use_config)
+                    state.config.on_change(lambda: flusher.use(state.config.store))
                     async with (
                         self._chores(state, flusher, tasks),
                         self._listening(state, keeper),
@@ -107,8 +116,11 @@ class Broker:
 
     def _make_state(self, root: Path, store: MessageStore, writer: LogWriter, host: bytes) -> BrokerState:
         disk = Disk()
+        file = ConfigFile(self._config_file) if self._config_file is not None else None
+        fixed = [self._limits] if self._tls is None else [self._limits, self._tls]
         return BrokerState(
             settings=self._settings,
+            config=LiveConfig(self._settings, self._store_settings, *fixed, file=file),
             store=store,
             topics=TopicTable.open(ConfigTable(disk, root, TopicConfigTable), self._settings, self._clock),
             groups=GroupTable.open(
@@ -123,6 +135,8 @@ class Broker:
             ),
             delays=DelayTable.open(disk, root, self._settings, store, self._clock),
             writer=writer,
+            counters=Counters(cluster=self._settings.broker_cluster_name, boot_ms=self._clock.now_ms()),
+            upkeep=Upkeep(store, self._clock),
             pull_progress=PullProgress(),
             long_answers=LongAnswers(self._clock),
             clock=self._clock,
@@ -135,23 +149,31 @@ class Broker:
         self, state: BrokerState, flusher: Flusher, tasks: asyncio.TaskGroup
     ) -> AsyncGenerator[None]:
         """Do what has to be done now and then; at the end the offsets are saved once more."""
-        upkeep = Upkeep(state.store, self._clock)
-        delivery = Delivery(state)
-        state.store.dispatcher.listeners.append(delivery.on_indexed)
-        settings, delays = self._settings, state.delays
+        counting, delivery = Counting(state), Delivery(state)
+        state.store.dispatcher.listeners += [counting.on_indexed, delivery.on_indexed]
+        delays = state.delays
         chores = [
             tasks.create_task(_lasting("flush", flusher.run)),
-            tasks.create_task(_lasting("upkeep", upkeep.run)),
+            tasks.create_task(_lasting("upkeep", state.upkeep.run)),
             tasks.create_task(_lasting("delivery", delivery.run)),
             *(
                 tasks.create_task(_lasting(name, partial(_saving, start_save, interval_ms)))
                 for name, start_save, interval_ms in (
-                    ("offsets", state.offsets.start_save, settings.flush_consumer_offset_interval),
-                    ("delay offsets", delays.start_save_levels, settings.flush_delay_offset_interval),
-                    ("timer", delays.start_save_timers, settings.timer_flush_interval_ms),
+                    (
+                        "offsets",
+                        state.offsets.start_save,
+                        lambda: state.settings.flush_consumer_offset_interval,
+                    ),
+                    (
+                        "delay offsets",
+                        delays.start_save_levels,
+                        lambda: state.settings.flush_delay_offset_interval,
+                    ),
+                    ("timer", delays.start_save_timers, lambda: state.settings.timer_flush_interval_ms),
                 )
             ),
             tasks.create_task(_lasting("clients", lambda: self._scan_clients(state))),
+            tasks.create_task(_lasting("counting", counting.run)),
         ]
         if self._guard is not None:
             chores.append(tasks.create_task(_lasting("access rules", self._guard.watch)))
@@ -250,12 +272,14 @@ def _save_at_end(state: BrokerState) -> None:
     state.offsets.save()
 
 
-async def _saving(start_save: Callable[[], Callable[[], None] | None], interval_ms: int) -> None:
+async def _saving(
+    start_save: Callable[[], Callable[[], None] | None], interval_ms: Callable[[], int]
+) -> None:
     """Save what has changed every so often, the disk's part off the event loop."""
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1, thread_name_prefix="saving") as executor:
         while True:
-            await asyncio.sleep(interval_ms / 1000)
+            await asyncio.sleep(interval_ms() / 1000)
             if finish := start_save():
                 await loop.run_in_executor(executor, finish)
 

@@ -11,6 +11,7 @@ from tanist.errors import ResponseError
 from tanist.model.data_version import DataVersion
 from tanist.model.groups import TOOLS_CONSUMER_GROUP, TRANSACTION_GROUP, SubscriptionGroupConfig
 from tanist.protocol.bodies.sync import SubscriptionGroupTable
+from tanist.protocol.codes import ResponseCode
 from tanist.store.config_table import ConfigTable
 
 _log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class GroupTable:
     ) -> None:
         self._file = file
         self._clock = clock
-        self._is_auto_create_enabled = settings.auto_create_subscription_group
+        self.settings = settings
         self.table = table
         """All groups with their version. Never changed, only replaced."""
 
@@ -68,20 +69,29 @@ class GroupTable:
 
     def ensure(self, group: str) -> SubscriptionGroupConfig | None:
         """The group, made if groups may come by themselves; None if it is not there and can not come."""
-        if (found := self.find(group)) is not None or not self._is_auto_create_enabled:
+        if (found := self.find(group)) is not None or not self.settings.auto_create_subscription_group:
             return found
+        config = SubscriptionGroupConfig(group_name=group)
         try:
             check_group_name(group)
+            self.put(config)
         except ResponseError:
             return None
-        config = SubscriptionGroupConfig(group_name=group)
-        self.put(config)
         return config
+
+    def absence(self, group: str) -> str:
+        """Why a group is not there and was not made, for whoever asked for it."""
+        if self._is_full:
+            return self._no_room(group)
+        return f"group {group} does not exist; create it first"
 
     def put(self, config: SubscriptionGroupConfig) -> None:
         """Create a group, or give one new settings. The same settings again are no change."""
-        if self.find(config.group_name) == config:
+        before = self.find(config.group_name)
+        if before == config:
             return
+        if before is None and self._is_full:
+            raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, self._no_room(config.group_name))
         self._replace({**self.table.groups, config.group_name: config}, self.table.forbidden_table)
         _log.info(
             "group changed group=%s is_consume_enabled=%s retry_max_times=%d",
@@ -100,6 +110,17 @@ class GroupTable:
         )
         _log.info("group deleted group=%s", group)
         return True
+
+    @property
+    def _is_full(self) -> bool:
+        """Whoever pulls in ever new names must not fill the memory."""
+        return len(self.table.groups) >= self.settings.max_subscription_group_count
+
+    def _no_room(self, group: str) -> str:
+        return (
+            f"group {group} can not be created: there are {len(self.table.groups)} already, as many as "
+            "maxSubscriptionGroupCount allows; delete some or raise it"
+        )
 
     def _replace(
         self, groups: dict[str, SubscriptionGroupConfig], forbidden: dict[str, dict[str, int]]

@@ -19,10 +19,16 @@ def store_time_ms(store: MessageStore, topic: str, queue_id: int, queue_offset: 
     return records[0].store_timestamp_ms if records else None
 
 
-def is_first_message_hot(store: MessageStore, topic: str, queue_id: int, hot_bytes: int) -> bool:
-    """Whether a queue still has its very first message, and that among the log's last ``hot_bytes``."""
+def young_start(store: MessageStore, topic: str, queue_id: int, hot_bytes: int) -> QueueOffset | None:
+    """Where a queue begins that still has its very first message among the log's last ``hot_bytes``.
+
+    A topic that was deleted and made again does not begin at 0, but it begins anew.
+    """
     queue = store.queues.find(topic, queue_id)
-    if queue is None or queue.min_offset > 0 or queue.max_offset == 0:
-        return False
-    first = queue.entry(0)
-    return not first.is_filler and store.log.log_end - first.log_offset <= hot_bytes
+    if queue is None or queue.min_offset == queue.max_offset:
+        return None
+    if queue.min_offset > 0 and not store.is_whole(topic):
+        return None
+    first = queue.entry(queue.min_offset)
+    is_young = not first.is_filler and store.log.log_end - first.log_offset <= hot_bytes
+    return queue.min_offset if is_young else None

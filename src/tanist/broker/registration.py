@@ -8,9 +8,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+import msgspec
+
 from tanist.broker.state import BrokerState
 from tanist.errors import MQError
 from tanist.protocol.bodies.registration import RegisterBrokerBody, encode_registration, registration_crc
+from tanist.protocol.bodies.sync import TopicConfigTable
 from tanist.protocol.codes import OUR_VERSION, RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.nameserver import BrokerIdentityRequest, RegisterBrokerRequest
@@ -37,10 +40,9 @@ class Registration:
 
     async def run(self) -> None:
         """Register again and again, until cancelled."""
-        period_s = self._state.settings.register_period_s
         while True:
             try:
-                async with asyncio.timeout(period_s):
+                async with asyncio.timeout(self._state.settings.register_period_s):
                     await self._changed.wait()
             except TimeoutError:
                 pass
@@ -73,7 +75,7 @@ class Registration:
     def _registration(self) -> Command:
         settings = self._state.settings
         body = encode_registration(
-            RegisterBrokerBody(topic_configs=self._state.topics.table),
+            RegisterBrokerBody(topic_configs=self._topics()),
             is_compressed=False,
             version=OUR_VERSION,
         )
@@ -87,6 +89,17 @@ class Registration:
             is_compressed=False,
         )
         return Command.request(RequestCode.REGISTER_BROKER, header, body=body)
+
+    def _topics(self) -> TopicConfigTable:
+        """All topics, with no permission that the broker itself lacks."""
+        settings, table = self._state.settings, self._state.topics.table
+        if settings.is_readable and settings.is_writable:
+            return table
+        topics = {
+            name: msgspec.structs.replace(config, perm=config.perm & settings.broker_permission)
+            for name, config in table.topics.items()
+        }
+        return msgspec.structs.replace(table, topics=topics)
 
     def _unregistration(self) -> Command:
         settings = self._state.settings

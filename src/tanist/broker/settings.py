@@ -37,6 +37,8 @@ _LEAST = {
     "transaction_op_batch_interval": 1,
     "max_transfer_bytes_on_message_in_memory": 1,
     "max_transfer_count_on_message_in_memory": 1,
+    "max_topic_count": 1,
+    "max_subscription_group_count": 1,
     "max_msgs_num_batch": 1,
     "default_query_max_num": 1,
 }
@@ -51,6 +53,48 @@ class BrokerRole(Enum):
     ASYNC_MASTER = "ASYNC_MASTER"
     SYNC_MASTER = "SYNC_MASTER"
     SLAVE = "SLAVE"
+
+
+UPDATABLE_KEYS = frozenset(
+    {
+        # The broker's.
+        "autoCreateSubscriptionGroup",
+        "autoCreateTopicEnable",
+        "brokerPermission",
+        "defaultQueryMaxNum",
+        "enablePropertyFilter",
+        "flushConsumerOffsetInterval",
+        "flushDelayOffsetInterval",
+        "longPollingEnable",
+        "maxMsgsNumBatch",
+        "maxSubscriptionGroupCount",
+        "maxTopicCount",
+        "maxTransferBytesOnMessageInMemory",
+        "maxTransferCountOnMessageInMemory",
+        "registerNameServerPeriod",
+        "shortPollingTimeMills",
+        "slaveReadEnable",
+        "storeReplyMessageEnable",
+        "timerFlushIntervalMs",
+        # The store's.
+        "accessMessageInMemoryMaxRatio",
+        "cleanFileForciblyEnable",
+        "cleanResourceInterval",
+        "deleteFileBatchMax",
+        "deleteWhen",
+        "diskMaxUsedSpaceRatio",
+        "diskSpaceCleanForciblyRatio",
+        "diskSpaceWarningLevelRatio",
+        "fileReservedTime",
+        "flushCommitLogLeastPages",
+        "flushCommitLogThoroughInterval",
+        "flushIntervalCommitLog",
+        "flushIntervalConsumeQueue",
+        "syncFlushTimeout",
+    }
+)
+"""What may be changed over the wire: what takes effect at once, and names neither a path nor an address.
+Whoever could choose those from afar could make the process write any file (CVE-2023-33246)."""
 
 
 class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -102,6 +146,12 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     transaction_op_batch_interval: int = 3_000
     max_transfer_bytes_on_message_in_memory: int = 256 << 10
     max_transfer_count_on_message_in_memory: int = 32
+    slave_read_enable: bool = False
+    config_black_list: str = "configBlackList;brokerConfigPath"
+    """Keys that nobody may change over the wire, separated by semicolons."""
+    max_topic_count: int = 100_000
+    max_subscription_group_count: int = 100_000
+    """So many there may be, for each is kept in memory and in a file. Retry topics count too."""
     max_msgs_num_batch: int = 64
     """How many messages a query by key gets at most."""
     default_query_max_num: int = 32
@@ -163,6 +213,11 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def ha_address(self) -> str:
         """What slaves are told to connect to."""
         return host_and_port(self.broker_ip1, self.listen_port + HA_PORT_DISTANCE)
+
+    @property
+    def locked_keys(self) -> frozenset[str]:
+        """What nobody may change over the wire, whatever else may be."""
+        return frozenset(key for part in self.config_black_list.split(";") if (key := part.strip()))
 
     @property
     def register_period_s(self) -> float:

@@ -6,15 +6,18 @@ from tanist.broker.clients import ClientTable
 from tanist.broker.delay_table import DelayTable
 from tanist.broker.groups import GroupTable
 from tanist.broker.late import LongAnswers
+from tanist.broker.live_config import LiveConfig
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
 from tanist.broker.settings import BrokerSettings
+from tanist.broker.stats import Counters
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
 from tanist.store import MessageStore
+from tanist.store.upkeep import Upkeep
 
 
 @dataclass(slots=True)
@@ -22,6 +25,8 @@ class BrokerState:
     """One broker's tables, its store and its clock."""
 
     settings: BrokerSettings
+    """As they are now: read them when they are needed, for some can be changed while the broker runs."""
+    config: LiveConfig
     store: MessageStore
     topics: TopicTable
     groups: GroupTable
@@ -31,9 +36,21 @@ class BrokerState:
     placing: Placing
     delays: DelayTable
     writer: LogWriter
+    counters: Counters
+    upkeep: Upkeep
     pull_progress: PullProgress
     long_answers: LongAnswers
     clock: Clock
     store_host: bytes
     """This broker's address as its records carry it, packed."""
     pid: int
+
+    def use_config(self) -> None:
+        """Let the settings of ``config`` take effect."""
+        is_permission_changed = self.settings.broker_permission != self.config.broker.broker_permission
+        self.settings = self.groups.settings = self.config.broker
+        self.topics.use(self.settings)
+        self.store.settings = self.config.store
+        if is_permission_changed:
+            # The route says what may be done with every topic, and name servers take only what is newer.
+            self.topics.touch()

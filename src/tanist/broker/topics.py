@@ -13,6 +13,7 @@ from tanist.broker.names import check_topic_name
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.system_topics import system_topic_names, system_topics
 from tanist.clock import Clock
+from tanist.errors import ResponseError
 from tanist.model.data_version import DataVersion
 from tanist.model.topics import (
     AUTO_CREATE_TOPIC,
@@ -24,6 +25,7 @@ from tanist.model.topics import (
     retry_topic,
 )
 from tanist.protocol.bodies.sync import TopicConfigTable
+from tanist.protocol.codes import ResponseCode
 from tanist.store.config_table import ConfigTable
 
 _log = logging.getLogger(__name__)
@@ -46,7 +48,7 @@ class TopicTable:
     ) -> None:
         self._file = file
         self._clock = clock
-        self._is_auto_create_enabled = settings.auto_create_topic_enable
+        self.settings = settings
         self._listeners: list[Listener] = []
         self.system_names = system_topic_names(settings)
         self.table = table
@@ -58,14 +60,19 @@ class TopicTable:
     ) -> "TopicTable":
         """Load the topics and add the system topics that are missing. What was saved is left as it is."""
         topics = cls(file, file.load(), settings, clock)
+        topics.use(settings)
+        return topics
+
+    def use(self, settings: BrokerSettings) -> None:
+        """Go on with these settings, and with the system topics that they ask for."""
+        self.settings = settings
         missing = {
             topic.topic_name: topic
             for topic in system_topics(settings)
-            if topic.topic_name not in topics.table.topics
+            if topic.topic_name not in self.table.topics
         }
         if missing:
-            topics._replace(topics.table.topics | missing)
-        return topics
+            self._replace(self.table.topics | missing)
 
     @property
     def data_version(self) -> DataVersion:
@@ -84,8 +91,11 @@ class TopicTable:
 
     def put(self, config: TopicConfig) -> None:
         """Create a topic, or give one new settings. The same settings again are no change."""
-        if self.find(config.topic_name) == config:
+        before = self.find(config.topic_name)
+        if before == config:
             return
+        if before is None:
+            self._check_room(config.topic_name)
         self._replace({**self.table.topics, config.topic_name: config})
         _log.info(
             "topic changed topic=%s read_queues=%d write_queues=%d perm=%d",
@@ -94,6 +104,10 @@ class TopicTable:
             config.write_queue_count,
             config.perm,
         )
+
+    def touch(self) -> None:
+        """Give the table a new version, because what it means to others has changed."""
+        self._replace(self.table.topics)
 
     def delete(self, topic: str) -> bool:
         """Forget a topic; False if there was none."""
@@ -150,9 +164,19 @@ class TopicTable:
         self.put(config)
         return config
 
+    def _check_room(self, topic: str) -> None:
+        """Refuse one topic too many: whoever sends to ever new names must not fill the memory."""
+        most = self.settings.max_topic_count
+        if len(self.table.topics) >= most:
+            raise ResponseError(
+                ResponseCode.TOPIC_NOT_EXIST,
+                f"topic {topic} can not be created: there are {most} already, as many as maxTopicCount "
+                "allows; delete some or raise it",
+            )
+
     def _template(self, default_topic: str) -> TopicConfig | None:
         # An earlier start may have left the template behind although topics are not to be created now.
-        if default_topic == AUTO_CREATE_TOPIC and not self._is_auto_create_enabled:
+        if default_topic == AUTO_CREATE_TOPIC and not self.settings.auto_create_topic_enable:
             return None
         template = self.find(default_topic)
         return template if template is not None and template.perm & Permission.INHERIT else None

@@ -39,6 +39,11 @@ class LogWriter:
         """Whether a send waits for the disk unless it says otherwise."""
 
     @property
+    def waiting_count(self) -> int:
+        """How many sends wait for the disk."""
+        return self._waiting_count
+
+    @property
     def is_overloaded(self) -> bool:
         """Whether so many sends wait for the disk that no more should join them."""
         return self._waiting_count >= MAX_WAITING_SENDS

@@ -42,7 +42,7 @@ def broker(
 
     @asynccontextmanager
     async def serving_broker() -> AsyncGenerator[str]:
-        served = Broker(settings, store_settings, limits=limits, tls=tls)
+        served = Broker(settings, store_settings, limits=limits, tls=tls, config_file=config_file)
         async with served.serving():
             yield f"The broker {settings.broker_name} serves at {served.address}"
 

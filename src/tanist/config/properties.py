@@ -18,6 +18,7 @@ MAX_FILE_BYTES = 1024 * 1024
 
 _BLANKS = " \t\f"
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_NATURAL_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _COMMENT = ("#", "!")
 _SETTING = re.compile(r"(?P<key>(?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(?P<value>.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -30,6 +31,11 @@ _ESCAPE_NAMES = {character: name for name, character in _NAMED_ESCAPES.items()}
 
 def load_properties(path: Path) -> dict[str, str]:
     """Read a config file: its keys and values as text."""
+    return parse_properties(read_text(path), source=path)
+
+
+def read_text(path: Path) -> str:
+    """Read a config file as it stands there."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)
@@ -39,24 +45,23 @@ def load_properties(path: Path) -> dict[str, str]:
         raise UnreadableConfig(path, "the file is too long", f"at most {MAX_FILE_BYTES} bytes")
     try:
         # Some editors put a byte order mark first, which would hide in the name of the first key.
-        text = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         found = f"line {line} holds the byte 0x{raw[error.start]:02x}, which is not UTF-8"
         raise UnreadableConfig(path, found, r"UTF-8, or an escape such as \u00e9") from error
-    return parse_properties(text, source=path)
 
 
 def parse_properties(text: str, *, source: object) -> dict[str, str]:
     """Read the text of a config file. ``source`` is what an error names as the place."""
     properties: dict[str, str] = {}
-    for number, line in _logical_lines(text):
+    for lines, line in logical_lines(text):
         setting = _SETTING.fullmatch(line)
         assert setting is not None  # The last group takes whatever the others leave.
         try:
             key, value = _unescaped(setting["key"]), _unescaped(setting["value"])
         except ValueError as error:
-            found = f"line {number} holds {error}"
+            found = f"line {lines.stop} holds {error}"
             raise UnreadableConfig(source, found, r"\uXXXX with the four digits of a character") from error
         properties[key] = value
     return properties
@@ -67,21 +72,31 @@ def encode_property(key: str, value: str) -> str:
     return f"{_escaped(key, _ESCAPED_IN_KEYS)}={_escaped(value, _ESCAPED_IN_VALUES)}"
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield what is neither blank nor a comment, continued lines as one, with the number of its last line."""
-    line, number = "", 0
-    for number, natural_line in enumerate(_LINE_END.split(text), start=1):
+def logical_lines(text: str) -> Iterator[tuple[range, str]]:
+    """Yield what is neither blank nor a comment, continued lines as one, and which lines of the text it is.
+
+    The first line is number 0 here.
+    """
+    line, first, number = "", 0, 0
+    for number, natural_line in enumerate(_LINE_END.split(text)):
         part = natural_line.lstrip(_BLANKS)
-        if not line and (not part or part.startswith(_COMMENT)):
-            continue
+        if not line:
+            first = number
+            if not part or part.startswith(_COMMENT):
+                continue
         line += part
         if (len(part) - len(part.rstrip("\\"))) % 2:
             line = line[:-1]
             continue
-        yield number, line
+        yield range(first, number + 1), line
         line = ""
     if line:
-        yield number, line
+        yield range(first, number + 1), line
+
+
+def natural_lines(text: str) -> list[str]:
+    """The lines of a text as they stand there, each with its end."""
+    return _NATURAL_LINE.findall(text)
 
 
 def _unescaped(text: str) -> str:

@@ -10,6 +10,10 @@ FILLER_SIZE = 0x7FFFFFFF
 
 # log_offset, size_bytes, tags_code
 _ENTRY = struct.Struct(">qiq")
+_SIZES_AT_ONCE = 128
+# The size alone, of one entry and of many.
+_SIZE = struct.Struct(">8xi8x")
+_SIZES = struct.Struct(">" + "8xi8x" * _SIZES_AT_ONCE)
 
 
 class QueueEntry(NamedTuple):
@@ -46,3 +50,13 @@ def decode_entries(data: bytes | bytearray | memoryview) -> list[QueueEntry]:
     """All whole entries of ``data``; a cut one at the end is left out."""
     whole = len(data) // ENTRY_BYTES * ENTRY_BYTES
     return list(map(QueueEntry._make, _ENTRY.iter_unpack(memoryview(data)[:whole])))
+
+
+def total_size_bytes(data: bytes | bytearray | memoryview) -> int:
+    """What the messages of whole entries take together. Many entries, so no object for each."""
+    many = len(data) // _SIZES.size * _SIZES.size
+    total = 0
+    for chunk in (*_SIZES.iter_unpack(memoryview(data)[:many]), *_SIZE.iter_unpack(memoryview(data)[many:])):
+        size = sum(chunk)
+        total += size if size < FILLER_SIZE else sum(one for one in chunk if one != FILLER_SIZE)
+    return total

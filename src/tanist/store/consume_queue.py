@@ -20,6 +20,7 @@ from tanist.protocol.queue_entry import (
     QueueEntry,
     decode_entries,
     encode_entry,
+    total_size_bytes,
 )
 from tanist.store.disk import File
 from tanist.store.open_files import OpenFiles
@@ -97,18 +98,16 @@ class ConsumeQueue:
         """Entries from an offset on, at most ``max_count`` of them."""
         if not self.min_offset <= queue_offset <= self.max_offset:
             raise OffsetOutOfRange("queue offset", queue_offset, self.min_offset, self.max_offset)
-        position = queue_offset * ENTRY_BYTES
-        end = min(queue_offset + max_count, self.max_offset) * ENTRY_BYTES
-        written_end = self._written_end
         found: list[QueueEntry] = []
-        while position < min(end, written_end):
-            start = position - position % self._file_bytes
-            size = min(end, written_end, start + self._file_bytes) - position
-            found += decode_entries(self._file(start).read(position - start, size))
-            position += size
-        if position < end:
-            found += decode_entries(self._unwritten[position - written_end : end - written_end])
+        for data in self._read(queue_offset, min(queue_offset + max_count, self.max_offset)):
+            found += decode_entries(data)
         return found
+
+    def size_bytes(self, start: int, end: int) -> int:
+        """What the messages of ``[start, end)`` take in the log, those that are deleted left out."""
+        starts = range(max(start, self.min_offset), end, _WALK_ENTRIES)
+        pieces = (self._read(first, min(first + _WALK_ENTRIES, end)) for first in starts)
+        return sum(total_size_bytes(data) for piece in pieces for data in piece)
 
     def entry(self, queue_offset: int) -> QueueEntry:
         """One entry that the queue has."""
@@ -199,7 +198,25 @@ class ConsumeQueue:
             self._files.remove(self._path(self._starts.pop(0)))
             is_synced = False
 
+    def remove(self) -> None:
+        """Delete all files, and the folder."""
+        self._unwritten.clear()
+        self._drop_files()
+        self._files.disk.remove_dir(self._directory)
+
     # Inside
+
+    def _read(self, queue_offset: int, end: int) -> Iterator[bytes | bytearray]:
+        """The bytes of some entries, one piece a file, and last what only memory has."""
+        position, end_position = queue_offset * ENTRY_BYTES, end * ENTRY_BYTES
+        written_end = self._written_end
+        while position < min(end_position, written_end):
+            start = position - position % self._file_bytes
+            size = min(end_position, written_end, start + self._file_bytes) - position
+            yield self._file(start).read(position - start, size)
+            position += size
+        if position < end_position:
+            yield self._unwritten[position - written_end : end_position - written_end]
 
     def _path(self, start: int) -> Path:
         return self._directory / segment_name(start)

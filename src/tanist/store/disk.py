@@ -189,6 +189,15 @@ class Disk:
         path.unlink(missing_ok=True)
         self._changed_dirs[path.parent] = None
 
+    def remove_dir(self, directory: Path) -> None:
+        """Remove a folder if nothing is in it."""
+        try:
+            directory.rmdir()
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
+                raise
+        self._changed_dirs[directory.parent] = None
+
     def sync_dirs(self) -> None:
         """Make all names that were added, replaced or removed durable."""
         # Whoever comes second waits for the first: it may be at work on the second's names.

@@ -54,6 +54,10 @@ class Flusher:
         self._max_dirty_bytes = 0 if is_synchronous else max_dirty_bytes
         self.flush_count = 0
 
+    def use(self, settings: StoreSettings) -> None:
+        """Go on with these settings; a wait that has begun keeps its end."""
+        self._settings = settings
+
     async def wait(self, end: int) -> bool:
         """Wait until the log is durable up to ``end``; False if that took longer than syncFlushTimeout.
 

@@ -8,6 +8,7 @@ from tanist.model.offsets import QueueOffset
 from tanist.protocol.record import Record, decode_record
 from tanist.protocol.tags import index_keys
 from tanist.store.commitlog import CommitLog
+from tanist.store.deletions import Deletions
 from tanist.store.key_index import KeyIndex
 from tanist.store.queues import Queues
 from tanist.store.time_lookup import Boundary, offset_at_time
@@ -18,10 +19,11 @@ MAX_TIMESTAMP_MS = (1 << 63) - 1
 class Lookup:
     """Reads one store's log through its indexes."""
 
-    def __init__(self, log: CommitLog, queues: Queues, index: KeyIndex) -> None:
+    def __init__(self, log: CommitLog, queues: Queues, index: KeyIndex, deletions: Deletions) -> None:
         self._log = log
         self._queues = queues
         self._index = index
+        self._deletions = deletions
 
     def records(self, topic: str, queue_id: int, queue_offset: int, max_count: int) -> list[Record]:
         """The messages of a queue from an offset on. Fillers are passed over."""
@@ -64,8 +66,12 @@ class Lookup:
         There may be millions to pass over, so whoever has others to serve rests on the way. A record is
         not to be kept over a rest: the file it lies in may go.
         """
+        first_kept = self._deletions.first_kept(topic, self._log.log_start)
         last_offset = -1
         for log_offset in self._index.find(topic, key, begin_ms, end_ms):
+            if log_offset is not None and log_offset < first_kept:
+                # The newest come first, so behind a deleted one there are only deleted ones.
+                return
             # A message that has the key twice stands twice in a row.
             if log_offset is None or log_offset == last_offset:
                 yield None

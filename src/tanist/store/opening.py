@@ -79,4 +79,7 @@ def settle(
     dispatcher.dispatched_to = LogOffset(start)
     dispatcher.last_timestamp_ms = found.last_timestamp_ms
     dispatcher.run()
+    # And after it, with all files there: of what was indexed again some may be deleted.
+    queues.write()
+    queues.raise_min(log.log_start)
     return RecoveryReport(was_closed, start, found.end, cleared, found.reason, finished_truncation)

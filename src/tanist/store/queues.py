@@ -1,11 +1,12 @@
 """All consume queues of a store, by topic and queue id."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 
 from tanist.errors import LocalProtocolError
 from tanist.store.consume_queue import ConsumeQueue
+from tanist.store.deletions import Deletions
 from tanist.store.disk import Disk
 from tanist.store.open_files import OpenFiles
 
@@ -14,11 +15,15 @@ MAX_TOPIC_NAME_BYTES = 255
 
 
 class Queues:
-    """Opens, makes, syncs and cuts queues. Those written since the last sync are known."""
+    """Opens, makes, syncs and cuts queues. Those written since the last sync are known.
 
-    def __init__(self, disk: Disk, directory: Path, file_bytes: int) -> None:
+    What ``deletions`` hides is not in a queue: its first message is the first that was not deleted.
+    """
+
+    def __init__(self, disk: Disk, directory: Path, file_bytes: int, deletions: Deletions) -> None:
         self._disk = disk
         self._directory = directory
+        self._deletions = deletions
         self.file_bytes = file_bytes
         self._files = OpenFiles(disk)
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
@@ -77,12 +82,37 @@ class Queues:
             self._dirty.add(queue)
 
     def find_min(self, log_start: int) -> None:
-        for queue in self._queues.values():
-            queue.find_min(log_start)
+        for (topic, _), queue in self._queues.items():
+            queue.find_min(self._deletions.first_kept(topic, log_start))
 
     def raise_min(self, log_start: int) -> None:
-        for queue in self._queues.values():
-            queue.raise_min(log_start)
+        for (topic, _), queue in self._queues.items():
+            queue.raise_min(self._deletions.first_kept(topic, log_start))
+
+    def hide_all(self, topics: Collection[str]) -> None:
+        """These topics were deleted just now: what their queues have is gone, and they go on behind it."""
+        for (topic, _), queue in self._queues.items():
+            if topic in topics:
+                queue.min_offset = queue.max_offset
+
+    def topics(self) -> set[str]:
+        """Every topic that has a queue."""
+        return {topic for topic, _ in self._queues}
+
+    def remove_expired(self, topics: Collection[str], log_start: int) -> list[tuple[str, int]]:
+        """Remove the queues of these topics of which the log holds no message any more; which they were.
+
+        Not before: a queue that is built again from the log must go on with the same offsets.
+        """
+        expired = [
+            key for key, queue in self._queues.items() if key[0] in topics and queue.indexed_to <= log_start
+        ]
+        for key in expired:
+            queue = self._queues.pop(key)
+            self._dirty.discard(queue)
+            queue.remove()
+            self._disk.remove_dir(self._directory / key[0])
+        return expired
 
     def next_offsets(self) -> dict[tuple[str, int], int]:
         """The offset of each queue's next message."""

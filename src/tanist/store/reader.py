@@ -12,6 +12,7 @@ from tanist.errors import CorruptRecord, ForeignFile, RemoteProtocolError
 from tanist.model.epochs import EpochHistory
 from tanist.protocol.record import Record, check_record, decode_record
 from tanist.store.checkpoint import Checkpoint, load_checkpoint
+from tanist.store.deletions import Deletions
 from tanist.store.disk import Disk, ReadOnlyDisk
 from tanist.store.epoch_file import EpochFile
 from tanist.store.queues import Queues
@@ -37,10 +38,13 @@ class StoreReader:
             root / "commitlog",
             _first_size(disk, root / "commitlog") or defaults.mapped_file_size_commit_log,
         )
+        deletions = Deletions(disk, root)
+        deletions.load()
         self.queues = Queues(
             disk,
             root / "consumequeue",
             _queue_file_size(disk, root / "consumequeue") or defaults.queue_file_bytes,
+            deletions,
         )
         self.was_closed = not disk.exists(root / "abort")
         self.segments.open()

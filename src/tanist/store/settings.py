@@ -1,6 +1,7 @@
 """The store's settings, under RocketMQ's names and with its defaults."""
 
 from enum import Enum
+from typing import Annotated
 
 import msgspec
 
@@ -69,6 +70,8 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     disk_space_warning_level_ratio: int = 90
     disk_space_clean_forcibly_ratio: int = 85
     clean_file_forcibly_enable: bool = True
+    access_message_in_memory_max_ratio: Annotated[int, msgspec.Meta(ge=0, le=100)] = 40
+    """Percent of the machine's memory that the end of the log is taken to fill."""
 
     def __post_init__(self) -> None:
         size = self.mapped_file_size_commit_log

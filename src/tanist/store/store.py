@@ -7,7 +7,7 @@ One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -21,6 +21,7 @@ from tanist.model.offsets import QueueOffset
 from tanist.protocol.record import Record
 from tanist.store.checkpoints import Checkpoints, PendingCheckpoint
 from tanist.store.commitlog import CommitLog
+from tanist.store.deletions import Deletions
 from tanist.store.disk import Disk
 from tanist.store.dispatch import Dispatcher
 from tanist.store.epoch_file import EpochFile
@@ -61,7 +62,8 @@ class MessageStore:
         self.log = CommitLog(
             segments, store_host=store_host, max_body_bytes=settings.max_message_size, clock=clock
         )
-        self.queues = Queues(disk, root / "consumequeue", settings.queue_file_bytes)
+        self._deletions = Deletions(disk, root)
+        self.queues = Queues(disk, root / "consumequeue", settings.queue_file_bytes, self._deletions)
         self.index = KeyIndex(
             disk,
             root / "index",
@@ -70,7 +72,7 @@ class MessageStore:
             clock=clock,
         )
         self.dispatcher = Dispatcher(self.log, self.queues, self.index, delay_levels=settings.delay_levels)
-        self._lookup = Lookup(self.log, self.queues, self.index)
+        self._lookup = Lookup(self.log, self.queues, self.index, self._deletions)
         self._checkpoints = Checkpoints(disk, root, self.log)
         self._truncation = Truncation(disk, root, self._cut_all)
         self._disk_refusal: str | None = None
@@ -110,6 +112,7 @@ class MessageStore:
                 # The last process may have been killed before it synced the names that we see.
                 self._disk.sync_tree(self.root)
             self.log.segments.open()
+            self._deletions.load()
             self.queues.open(was_closed=was_closed)
             self.index.open()
             self.epochs = self._epoch_file.load()
@@ -135,6 +138,8 @@ class MessageStore:
             )
             # A master writes its epoch down before its first byte, and the crash may have taken that byte.
             self._cut_epochs(found.end + 1)
+            # Likewise a deletion: what is written from now on must not be taken for deleted.
+            self._deletions.cut(found.end)
             self.log.next_queue_offsets = self.queues.next_offsets()
             self.checkpoint()
         except BaseException:
@@ -208,6 +213,32 @@ class MessageStore:
         self.log.next_queue_offsets = self.queues.next_offsets()
         self.checkpoint()
 
+    def delete_topics(self, topics: Collection[str]) -> None:
+        """Delete all messages that these topics have now; on return no crash brings them back.
+
+        Their queues go on with the next offset if the topics are made again. The space comes back with
+        the files of the log.
+        """
+        # So that the queues know all that is to go.
+        self.dispatcher.run()
+        found = {
+            topic
+            for (topic, _), queue in self.queues
+            if topic in topics and queue.min_offset < queue.max_offset
+        }
+        if found:
+            self._deletions.add(found, self.log.log_end)
+            self.queues.hide_all(found)
+            _log.info("messages deleted topics=%s log_end=%d", ",".join(sorted(found)), self.log.log_end)
+
+    def remove_expired_queues(self, topics: Collection[str]) -> int:
+        """Remove the queues of these topics of which the log holds nothing any more; how many went."""
+        self.dispatcher.run()
+        expired = self.queues.remove_expired(topics, self.log.log_start)
+        for key in expired:
+            self.log.next_queue_offsets.pop(key, None)
+        return len(expired)
+
     def begin_epoch(self, epoch: int) -> None:
         """Write down that a new master's reign begins at the log's end, before it writes anything."""
         epochs = EpochHistory(self.epochs.epochs)
@@ -244,12 +275,25 @@ class MessageStore:
         """The queue offset that belongs to a time; 0 for a queue that is not there."""
         return self._lookup.offset_at_time(topic, queue_id, timestamp_ms, boundary)
 
+    def is_whole(self, topic: str) -> bool:
+        """Whether the log has all that a topic got since it was deleted; False if it never was."""
+        return self._deletions.first_kept(topic, self.log.log_start) > self.log.log_start
+
+    def earliest_timestamp_ms(self) -> int | None:
+        """When the log's first message was stored; None in an empty log."""
+        record = self._lookup.record_at(self.log.log_start)
+        return None if record is None else record.store_timestamp_ms
+
     @property
     def last_timestamp_ms(self) -> int:
         """The store time of the last record that is indexed; 0 if there never was one."""
         return self.dispatcher.last_timestamp_ms or self._checkpoints.saved.queue_timestamp_ms
 
     # Upkeep
+
+    def used_ratio(self) -> float:
+        """How full the disk is, from 0 to 1."""
+        return self._disk.used_ratio(self.root)
 
     def checkpoint(self) -> None:
         """Make log and indexes durable, and write down up to where."""
@@ -284,7 +328,7 @@ class MessageStore:
             modified_ms=[segment.modified_ms for segment in self.log.segments],
             now_ms=now_ms,
             local_hour=datetime.fromtimestamp(now_ms / 1000).astimezone().hour,
-            used_ratio=self._disk.used_ratio(self.root),
+            used_ratio=self.used_ratio(),
             is_asked=is_asked,
         )
         self._refuse_for_disk(plan.refusal)
@@ -301,6 +345,7 @@ class MessageStore:
         if gone:
             self.queues.raise_min(self.log.log_start)
             self.index.raise_min(self.log.log_start)
+            self._deletions.raise_start(self.log.log_start)
             self._forget_epochs()
             _log.info("old files deleted count=%d log_start=%d", len(gone), self.log.log_start)
 
@@ -336,6 +381,7 @@ class MessageStore:
         for path in (*self.queues.take_dirty(), *self.index.take_dirty()):
             self._disk.sync_file(path)
         self._cut_epochs(log_offset)
+        self._deletions.cut(log_offset)
         cleared = self.log.cut(log_offset)
         self._checkpoints.lower(log_offset)
         return cleared

@@ -17,23 +17,37 @@ class Upkeep:
     def __init__(self, store: MessageStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        self._is_clean_asked = False
 
     async def run(self) -> None:
         """Keep the store in shape until cancelled."""
-        settings = self._store.settings
-        next_clean_s = self._clock.monotonic_s() + settings.clean_resource_interval / 1000
+        next_clean_s = self._next_clean_s()
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1, thread_name_prefix="upkeep") as executor:
             while True:
-                await asyncio.sleep(settings.flush_interval_consume_queue / 1000)
+                await asyncio.sleep(self._store.settings.flush_interval_consume_queue / 1000)
                 await loop.run_in_executor(executor, self._store.start_checkpoint().finish)
                 if self._store.log.is_tail_half_full():
                     await loop.run_in_executor(executor, self._prepare)
                 if self._clock.monotonic_s() >= next_clean_s:
-                    next_clean_s = self._clock.monotonic_s() + settings.clean_resource_interval / 1000
-                    gone = self._store.start_clean()
-                    await loop.run_in_executor(executor, self._store.log.segments.discard, gone)
-                    self._store.finish_clean(gone)
+                    next_clean_s = self._next_clean_s()
+                    await self._clean(executor)
+                # One round deletes a few files only, so that it ends soon: whoever asked wants all of them.
+                while self._is_clean_asked:
+                    self._is_clean_asked = await self._clean(executor, is_asked=True) > 0
+
+    def clean_soon(self) -> None:
+        """Delete all files that are old enough, whatever hour it is."""
+        self._is_clean_asked = True
+
+    async def _clean(self, executor: ThreadPoolExecutor, *, is_asked: bool = False) -> int:
+        gone = self._store.start_clean(is_asked=is_asked)
+        await asyncio.get_running_loop().run_in_executor(executor, self._store.log.segments.discard, gone)
+        self._store.finish_clean(gone)
+        return len(gone)
+
+    def _next_clean_s(self) -> float:
+        return self._clock.monotonic_s() + self._store.settings.clean_resource_interval / 1000
 
     def _prepare(self) -> None:
         try:

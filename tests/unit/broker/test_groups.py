@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from tanist.broker.groups import GroupTable
+from tanist.errors import ResponseError
 from tanist.model.groups import SubscriptionGroupConfig
 from tanist.protocol.bodies.sync import SubscriptionGroupTable
 from tanist.store.config_table import ConfigTable
@@ -103,3 +104,18 @@ def test_deleting_what_is_not_there_is_no_change(groups: GroupTable) -> None:
     table = groups.table
     assert not groups.delete("Billing")
     assert groups.table is table
+
+
+def test_so_many_groups_there_may_be_and_no_more(tmp_path: Path) -> None:
+    count = len(open_groups(tmp_path).table.groups)
+    groups = open_groups(tmp_path, msgspec.structs.replace(SETTINGS, max_subscription_group_count=count + 1))
+    assert "create it first" in groups.absence("New")
+    groups.put(BILLING)
+    assert groups.ensure("New") is None
+    assert "maxSubscriptionGroupCount" in groups.absence("New")
+    with pytest.raises(ResponseError, match="maxSubscriptionGroupCount"):
+        groups.put(SubscriptionGroupConfig(group_name="New"))
+    assert groups.ensure("Billing") == BILLING
+    groups.put(msgspec.structs.replace(BILLING, retry_max_times=4))
+    groups.delete("Billing")
+    assert groups.ensure("New") is not None

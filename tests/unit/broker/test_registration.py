@@ -140,3 +140,14 @@ def test_without_a_name_server_nothing_is_told(tmp_path: Path) -> None:
     asked = _Asked()
     asyncio.run(Registration(open_state(tmp_path), asked.client).register())
     assert asked.requests == []
+
+
+def test_no_topic_is_told_with_a_permission_that_the_broker_lacks(tmp_path: Path) -> None:
+    state, asked = open_state(tmp_path, msgspec.structs.replace(TWO, broker_permission=4)), _Asked()
+    state.topics.put(TopicConfig(topic_name="both", perm=6))
+    state.topics.put(TopicConfig(topic_name="write-only", perm=2))
+    asyncio.run(Registration(state, asked.client).register())
+    told = decode_java_json(asked.requests[0][1].body, RegisterBrokerBody).topic_configs
+    assert (told.topics["both"].perm, told.topics["write-only"].perm) == (4, 0)
+    assert told.data_version == state.topics.data_version
+    assert state.topics.table.topics["both"].perm == 6

@@ -192,3 +192,38 @@ def test_a_group_name_that_makes_no_topic_makes_none(topics: TopicTable) -> None
 def test_the_brokers_own_topics_are_known(topics: TopicTable, topic: str) -> None:
     assert topics.is_system(topic)
     assert not topics.is_system("Orders")
+
+
+# How many there may be
+
+
+def test_so_many_topics_there_may_be_and_no_more(tmp_path: Path) -> None:
+    count = len(open_topics(tmp_path).table.topics)
+    topics = open_topics(tmp_path, msgspec.structs.replace(SETTINGS, max_topic_count=count + 2))
+    topics.put(ORDERS)
+    topics.ensure_retry_topic("G", queue_count=1)
+    with pytest.raises(ResponseError, match="maxTopicCount") as refusal:
+        topics.create_for_send("One", default_topic=AUTO_CREATE_TOPIC, queue_count=4)
+    assert refusal.value.code == ResponseCode.TOPIC_NOT_EXIST
+    for create in (
+        lambda: topics.ensure_retry_topic("H", queue_count=1),
+        lambda: topics.put(TopicConfig(topic_name="T")),
+    ):
+        with pytest.raises(ResponseError, match="maxTopicCount"):
+            create()
+
+
+def test_topics_that_are_there_can_be_used_changed_and_deleted_when_there_is_no_room(tmp_path: Path) -> None:
+    topics = open_topics(tmp_path)
+    topics.put(ORDERS)
+    topics.settings = msgspec.structs.replace(SETTINGS, max_topic_count=1)
+    assert topics.create_for_send("Orders", default_topic=AUTO_CREATE_TOPIC, queue_count=4) == ORDERS
+    topics.put(msgspec.structs.replace(ORDERS, perm=4))
+    assert topics.delete("Orders")
+
+
+def test_a_touched_table_is_newer_and_the_same(topics: TopicTable) -> None:
+    before = topics.table
+    topics.touch()
+    assert topics.table.topics == before.topics
+    assert topics.data_version > before.data_version

@@ -1,4 +1,13 @@
-from tanist.protocol.queue_entry import ENTRY_BYTES, FILLER, QueueEntry, decode_entries, encode_entry
+import pytest
+
+from tanist.protocol.queue_entry import (
+    ENTRY_BYTES,
+    FILLER,
+    QueueEntry,
+    decode_entries,
+    encode_entry,
+    total_size_bytes,
+)
 
 
 def test_the_entry_of_the_golden_record() -> None:
@@ -31,3 +40,11 @@ def test_zeros_behind_the_last_entry_are_not_written() -> None:
     assert not QueueEntry(-1, 135, 0).is_written
     assert not QueueEntry(0, -1, 0).is_written
     assert QueueEntry(0, 135, 0).is_written
+
+
+@pytest.mark.parametrize("count", [0, 1, 127, 128, 129, 300])
+def test_the_messages_of_many_entries_are_added_up_without_the_fillers(count: int) -> None:
+    entries = [encode_entry(n, n + 1, -1) for n in range(count)]
+    expected = count * (count + 1) // 2
+    assert total_size_bytes(b"".join(entries)) == expected
+    assert total_size_bytes(FILLER + b"".join(entries) + FILLER) == expected

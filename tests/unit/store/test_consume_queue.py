@@ -301,6 +301,17 @@ def test_a_foreign_name_is_refused(tmp_path: Path) -> None:
         _open(tmp_path)
 
 
+def test_the_size_of_a_stretch_of_messages_is_that_of_its_entries(tmp_path: Path) -> None:
+    queue = _filled(tmp_path, 3 * PER_FILE)
+    assert queue.size_bytes(0, 12) == 12 * RECORD_BYTES
+    assert queue.size_bytes(3, 5) == 2 * RECORD_BYTES
+    assert queue.size_bytes(5, 5) == 0
+    queue.append(12, _entry(12), 13 * RECORD_BYTES)
+    assert queue.size_bytes(11, 13) == 2 * RECORD_BYTES
+    queue.find_min(4 * RECORD_BYTES)
+    assert queue.size_bytes(0, 5) == RECORD_BYTES
+
+
 def test_new_entries_are_read_before_they_are_on_disk(tmp_path: Path) -> None:
     queue = _filled(tmp_path, 3)
     for number in range(3, 10):

@@ -4,12 +4,13 @@ import pytest
 
 from tanist.errors import LocalProtocolError
 from tanist.protocol.queue_entry import encode_entry
+from tanist.store.deletions import Deletions
 from tanist.store.disk import Disk
 from tanist.store.queues import Queues, check_topic_name
 
 
 def _open(tmp_path: Path) -> Queues:
-    queues = Queues(Disk(), tmp_path, 200)
+    queues = Queues(Disk(), tmp_path, 200, Deletions(Disk(), tmp_path))
     queues.open()
     return queues
 

@@ -9,6 +9,7 @@ from tanist.model.message import Appended
 from tanist.protocol.queue_entry import FILLER_SIZE, QueueEntry
 from tanist.store.checkpoint import Checkpoint
 from tanist.store.commitlog import CommitLog
+from tanist.store.deletions import Deletions
 from tanist.store.disk import Disk
 from tanist.store.queues import Queues
 from tanist.store.recovery import check_cut, flushed_to, points_at, scan, scan_segment, trusted_to
@@ -26,7 +27,7 @@ class _Log:
     def __init__(self, root: Path) -> None:
         self.segments = Segments(Disk(), root / "commitlog", SIZE)
         self.segments.open()
-        self.queues = Queues(Disk(), root / "consumequeue", 200)
+        self.queues = Queues(Disk(), root / "consumequeue", 200, Deletions(Disk(), root))
         clock = FakeClock(now_ms=FIRST_MS)
         self.log = CommitLog(self.segments, store_host=bytes(8), max_body_bytes=SIZE, clock=clock)
         self.appended: list[Appended] = []

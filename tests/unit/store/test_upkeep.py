@@ -130,6 +130,23 @@ def test_old_files_are_deleted_when_it_is_time_to_look(tmp_path: Path) -> None:
     looked.store.close()
 
 
+def test_whoever_asks_gets_all_old_files_deleted_soon(tmp_path: Path) -> None:
+    looked = _Looked(tmp_path)
+    looked.store.settings = msgspec.structs.replace(EAGER, delete_file_batch_max=1, delete_when="00")
+    # Noon in every zone that a test may run in is not the hour in which files are deleted anyway.
+    looked.clock.set_now_ms(FAR_FUTURE_MS - FAR_FUTURE_MS % 86_400_000 + 43_200_000)
+
+    async def scenario() -> None:
+        _append(looked.store, 12)
+        await until(lambda: looked.saved_to == looked.store.log.log_end)
+        assert looked.store.log.log_start == 0
+        looked.upkeep.clean_soon()
+        await until(lambda: looked.store.log.log_start == looked.store.log.segments[-1].start)
+
+    looked.run(scenario)
+    looked.store.close()
+
+
 def test_a_disk_that_fails_ends_the_upkeep(tmp_path: Path) -> None:
     looked = _Looked(tmp_path)
     saved_to = looked.saved_to

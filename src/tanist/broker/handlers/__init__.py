@@ -2,9 +2,12 @@
 
 from tanist.broker.handlers import (
     accounts,
+    cleaning,
     clients,
+    config,
     consumption,
     delays,
+    figures,
     groups,
     messages,
     offsets,
@@ -35,6 +38,9 @@ _FAMILIES = (
     replication,
     delays,
     accounts,
+    config,
+    figures,
+    cleaning,
 )
 _NOT_ON_FAST_PORT = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 

@@ -5,6 +5,7 @@ The tables decide; here their actions are carried out on the connections.
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 
 from tanist.broker.client_limits import check_locks
 from tanist.broker.clients import Action, AskForSubscriptions, CloseConnection, EnsureGroup, NotifyMembers
@@ -155,8 +156,11 @@ def _carry_out(state: BrokerState, actions: Iterable[Action]) -> None:
 def _ensure_group(state: BrokerState, wanted: EnsureGroup) -> None:
     """Clients and operators find a group through the route of its retry topic."""
     config = state.groups.ensure(wanted.group)
-    if config is not None:
-        sys_flag = int(TopicSysFlag.UNIT_SUB) if wanted.is_unit_mode else 0
+    if config is None:
+        return
+    sys_flag = int(TopicSysFlag.UNIT_SUB) if wanted.is_unit_mode else 0
+    # Without room for its topic the group still consumes; who sends something back is told why it can not.
+    with suppress(ResponseError):
         state.topics.ensure_retry_topic(wanted.group, queue_count=config.retry_queue_count, sys_flag=sys_flag)
 
 

@@ -53,12 +53,12 @@ def routes(state: BrokerState) -> dict[int, Handler]:
 
 
 def on_tick(state: BrokerState) -> None:
-    """Keep the rates of consumption up to date. To be called every ten seconds."""
+    """Forget how far groups have pulled that are gone. To be called every few seconds."""
 
     def is_there(group: str, topic: str) -> bool:
         return state.groups.find(group) is not None and state.topics.find(topic) is not None
 
-    state.pull_progress.on_tick(state.clock.now_ms(), is_there)
+    state.pull_progress.keep(is_there)
 
 
 class ConsumptionHandler:
@@ -149,7 +149,7 @@ class ConsumptionHandler:
             if config is not None:
                 look = partial(queue_consume_stats, self._state, group, topic)
                 parts += yield from tables.encode(topic, config.read_queue_count, look)
-                tps += self._state.pull_progress.rate(group, topic)
+                tps += self._state.counters.group_tps(group, topic)
         return command.reply(body=_consume_stats(parts, tps))
 
     def _broker_stats_answer(self, command: Command, *, is_ordered: bool) -> Steps:
@@ -164,7 +164,7 @@ class ConsumptionHandler:
                     continue
                 look = partial(queue_consume_stats, state, group, topic)
                 parts = yield from tables.encode(topic, config.write_queue_count, backlog.adding(look))
-                stats.append(_consume_stats(parts, state.pull_progress.rate(group, topic)))
+                stats.append(_consume_stats(parts, state.counters.group_tps(group, topic)))
             groups.append(encode_body({group: [msgspec.Raw(part) for part in stats]}))
             yield
         return command.reply(

@@ -69,6 +69,7 @@ class GroupHandler:
         self._state.groups.delete(request.group_name)
         if request.are_offsets_deleted:
             self._state.offsets.delete_group(request.group_name)
+        self._state.counters.forget_group(request.group_name)
         return command.reply()
 
     def get_all(self, command: Command, _connection: Connection) -> Command:

@@ -1,11 +1,9 @@
 """Offsets: where groups stand (14, 15, 43), where queues begin and end (30, 31), and when (29, 32)."""
 
-import psutil
-
-from tanist.broker.queue_look import is_first_message_hot, queue_bounds, store_time_ms
+from tanist.broker.memory import hot_bytes
+from tanist.broker.queue_look import queue_bounds, store_time_ms, young_start
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
-from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies import encode_body
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -22,16 +20,11 @@ from tanist.remoting import Connection, Handler
 from tanist.store import Boundary
 from tanist.store.store import MAX_QUEUE_ID
 
-_HOT_SHARE = 0.4
-"""How much of the machine's memory the page cache is taken to hold of the log's end."""
 _NO_TIME = -1
 
 
-def routes(state: BrokerState, *, hot_bytes: int | None = None) -> dict[int, Handler]:
-    """``hot_bytes`` is how much of the log's end counts as young; a share of the memory if not given."""
-    if hot_bytes is None:
-        hot_bytes = int(psutil.virtual_memory().total * _HOT_SHARE)
-    handler = OffsetHandler(state, hot_bytes=hot_bytes)
+def routes(state: BrokerState) -> dict[int, Handler]:
+    handler = OffsetHandler(state)
     return {
         RequestCode.QUERY_CONSUMER_OFFSET: handler.query,
         RequestCode.UPDATE_CONSUMER_OFFSET: handler.update,
@@ -46,12 +39,11 @@ def routes(state: BrokerState, *, hot_bytes: int | None = None) -> dict[int, Han
 class OffsetHandler:
     """Answers what concerns offsets. Questions about a queue never fail: an unknown one is empty."""
 
-    def __init__(self, state: BrokerState, *, hot_bytes: int) -> None:
+    def __init__(self, state: BrokerState) -> None:
         self._state = state
-        self._hot_bytes = hot_bytes
 
     def query(self, command: Command, _connection: Connection) -> Command:
-        """A group without an offset begins at 0 in a queue whose first message is still young.
+        """A group without an offset begins at the start of a queue whose first message is still young.
 
         Else a new group would begin at the end of a new topic and miss what was sent before its first
         pull. In an old queue the consumer decides, so it is told that there is no offset.
@@ -60,8 +52,8 @@ class OffsetHandler:
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         offset = self._state.offsets.find(group, topic, queue_id)
         if offset is None and request.set_zero_if_not_found is not False:
-            is_hot = is_first_message_hot(self._state.store, topic, queue_id, self._hot_bytes)
-            offset = QueueOffset(0) if is_hot else None
+            store = self._state.store
+            offset = young_start(store, topic, queue_id, hot_bytes(store.settings))
         if offset is None:
             raise ResponseError(
                 ResponseCode.QUERY_NOT_FOUND,

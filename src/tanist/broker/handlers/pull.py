@@ -13,8 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tanist.broker.longpoll import ParkedPull, ParkedPulls
+from tanist.broker.memory import hot_bytes
 from tanist.broker.message_filter import MessageFilter, PropertyFilter, filter_of
 from tanist.broker.reading import Outcome, QueueRead, read_queue
+from tanist.broker.settings import MASTER_ID
+from tanist.broker.slave_reads import is_behind, suggested_broker_id
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.model.offsets import QueueOffset
@@ -25,6 +28,7 @@ from tanist.protocol.frame import MAX_FRAME_BYTES, encode_head
 from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
 from tanist.remoting import Connection, Handler
 from tanist.remoting.replies import frame_failure, is_expected
+from tanist.store import MessageStore
 
 _log = logging.getLogger(__name__)
 
@@ -163,10 +167,7 @@ class PullHandler:
             )
         group = state.groups.ensure(group_name)
         if group is None:
-            raise ResponseError(
-                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"group {group_name} does not exist; create it first",
-            )
+            raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, state.groups.absence(group_name))
         if not group.is_consume_enabled:
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, f"group {group_name} may not consume: it is disabled"
@@ -220,7 +221,7 @@ class PullHandler:
             has_time=self._scan_timer() if isinstance(pull.is_wanted, PropertyFilter) else None,
         )
         self._state.pull_progress.note(
-            request.consumer_group, request.topic, request.queue_id, found.next_offset, found.message_count
+            request.consumer_group, request.topic, request.queue_id, found.next_offset
         )
         return found
 
@@ -231,15 +232,45 @@ class PullHandler:
 
     def _answer(self, pull: _Pull, found: QueueRead) -> bytes:
         code = _code(found, pull.request.queue_offset)
+        body_bytes = sum(map(len, found.pieces))
+        self._count(pull, found, body_bytes)
         header = PullMessageResponse(
-            suggested_broker_id=self._state.settings.broker_id,
+            suggested_broker_id=self._suggested_broker_id(pull, found),
             next_begin_offset=QueueOffset(found.next_offset),
             min_offset=QueueOffset(found.min_offset),
             max_offset=QueueOffset(found.max_offset),
         )
         answer = pull.command.reply(code, header, remark=found.outcome.value)
-        body_bytes = sum(map(len, found.pieces))
         return b"".join((encode_head(answer, body_bytes), *found.pieces))
+
+    def _suggested_broker_id(self, pull: _Pull, found: QueueRead) -> int:
+        state = self._state
+        if not state.settings.slave_read_enable:
+            return MASTER_ID
+        group = state.groups.find(pull.request.consumer_group)
+        assert group is not None  # Whoever is answered was checked in the same turn.
+        return suggested_broker_id(
+            group,
+            is_behind=is_behind(
+                read_to=_read_to(state.store, pull.request, found),
+                log_end=state.store.log.log_end,
+                hot_bytes=hot_bytes(state.store.settings),
+            ),
+        )
+
+    def _count(self, pull: _Pull, found: QueueRead, body_bytes: int) -> None:
+        state = self._state
+        if not found.message_count:
+            state.counters.on_missed()
+            return
+        topic = pull.request.topic
+        state.counters.on_pulled(
+            topic,
+            pull.request.consumer_group,
+            count=found.message_count,
+            size_bytes=body_bytes,
+            is_system=state.topics.is_system(topic),
+        )
 
     def _park(self, pull: _Pull, queue_offset: int, deadline_ms: int) -> None:
         request = pull.request
@@ -299,6 +330,13 @@ def _text_chars(request: PullMessageRequest) -> int:
     if request.expression_type or request.proxy_forward_client_id:
         chars += len(request.expression_type or "") + len(request.proxy_forward_client_id or "")
     return chars
+
+
+def _read_to(store: MessageStore, request: PullMessageRequest, found: QueueRead) -> int | None:
+    """Where in the log the last message lies that a pull has looked at; None if it looked at none."""
+    queue = store.queues.find(request.topic, request.queue_id)
+    has_looked = found.outcome in (Outcome.FOUND, Outcome.NO_MATCHED_MESSAGE)
+    return queue.entry(found.next_offset - 1).log_offset if queue is not None and has_looked else None
 
 
 def _subscription_of(request: PullMessageRequest) -> SubscriptionData:

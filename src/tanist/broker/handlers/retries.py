@@ -7,10 +7,12 @@ from tanist.broker.state import BrokerState
 from tanist.errors import DiskFull, NotWritable, ProtocolError, ResponseError
 from tanist.model.groups import SubscriptionGroupConfig
 from tanist.model.message import Message, is_queued
+from tanist.model.property_names import RETRY_TOPIC
 from tanist.model.topics import RETRY_PREFIX, TopicConfig, TopicSysFlag
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.send import ConsumerSendBackRequest, SendMessageRequest
+from tanist.protocol.properties import find_property
 from tanist.protocol.record import Record
 from tanist.remoting import Connection, Handler
 
@@ -67,6 +69,8 @@ class RetryHandler:
                 delay_level=retry_delay_level(record, request.delay_level),
             )
         self._append(copy)
+        origin = (find_property(copy.properties, RETRY_TOPIC) or b"").decode("utf-8", "replace")
+        self._state.counters.on_sent_back(origin, group.group_name)
         return command.reply()
 
     def _retry_topic(self, group: SubscriptionGroupConfig, *, is_unit_mode: bool) -> TopicConfig:
@@ -112,6 +116,6 @@ def _group(state: BrokerState, name: str) -> SubscriptionGroupConfig:
     if group is None:
         raise ResponseError(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"group {name} does not exist and may not come by itself; create it first",
+            state.groups.absence(name),
         )
     return group

@@ -66,8 +66,12 @@ class TopicHandler:
             raise ResponseError(ResponseCode.INVALID_PARAMETER, "the topic has no name")
         self._refuse_system_topic(topic)
         _log.info("topic deletion asked topic=%s by=%s", topic, connection.peer)
+        # The messages first: a crash in between leaves a topic to delete again, and not its messages to a
+        # topic that is made again under the name.
+        self._state.store.delete_topics([topic])
         self._state.topics.delete(topic)
         self._state.offsets.delete_topic(topic)
+        self._state.counters.forget_topic(topic)
         return command.reply()
 
     def get_all(self, command: Command, connection: Connection) -> Command:
@@ -138,7 +142,8 @@ class TopicHandler:
         queue_count = max(config.read_queue_count, config.write_queue_count)
         look = partial(self._stats_of, config.topic_name)
         parts = yield from tables.encode(config.topic_name, queue_count, look)
-        return command.reply(body=encode_body({"offsetTable": join_tables(parts)}))
+        put_tps = self._state.counters.topic_tps(config.topic_name)
+        return command.reply(body=encode_body({"offsetTable": join_tables(parts), "topicPutTps": put_tps}))
 
     def _stats_of(self, topic: str, queue_id: int) -> QueueStats:
         store = self._state.store

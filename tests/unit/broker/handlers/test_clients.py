@@ -44,6 +44,7 @@ class Desk:
         none = cast("Any", None)
         self.state = BrokerState(
             settings=config,
+            config=none,
             store=none,
             topics=open_topics(root, config, clock=self.clock),
             groups=open_groups(root, config, clock=self.clock),
@@ -53,6 +54,8 @@ class Desk:
             placing=none,
             delays=none,
             writer=none,
+            counters=none,
+            upkeep=none,
             pull_progress=none,
             long_answers=none,
             clock=self.clock,

@@ -88,7 +88,7 @@ def _topics(stats: ConsumeStats) -> set[str]:
 
 def test_a_group_is_told_queue_by_queue(state: BrokerState, broker: Asker) -> None:
     state.offsets.commit("G", TOPIC, 0, 2)
-    state.pull_progress.note("G", TOPIC, 0, 4, 4)
+    state.pull_progress.note("G", TOPIC, 0, 4)
     nowhere = QueueConsumeStats(
         broker_offset=QueueOffset(0), consumer_offset=QueueOffset(0), pull_offset=QueueOffset(0)
     )
@@ -105,18 +105,24 @@ def test_a_group_is_told_queue_by_queue(state: BrokerState, broker: Asker) -> No
 
 def test_what_was_committed_counts_as_pulled(state: BrokerState, broker: Asker) -> None:
     state.offsets.commit("G", TOPIC, 0, 3)
-    state.pull_progress.note("G", TOPIC, 0, 1, 1)
+    state.pull_progress.note("G", TOPIC, 0, 1)
     assert _stats(broker).offset_table[_queue(0)].pull_offset == 3
 
 
 def test_the_rate_is_that_of_all_topics_together(state: BrokerState, broker: Asker, clock: FakeClock) -> None:
     for topic, count in ((TOPIC, 20), (OTHER, 5)):
         state.offsets.commit("G", topic, 0, 1)
-        state.pull_progress.note("G", topic, 0, count, count)
-    state.pull_progress.note("gone", TOPIC, 0, 1, 1)
-    consumption.on_tick(state)
+        state.counters.on_pulled(topic, "G", count=count, size_bytes=count, is_system=False)
+    clock.advance_ms(10_000)
+    state.counters.on_tick(clock.now_ms(), local_day=1)
     assert _stats(broker).consume_tps == 2.5
-    assert state.pull_progress.find("gone", TOPIC, 0) is None
+
+
+def test_how_far_a_group_has_pulled_is_forgotten_with_it(state: BrokerState) -> None:
+    state.pull_progress.note("gone", TOPIC, 0, 1)
+    state.pull_progress.note("G", TOPIC, 0, 1)
+    consumption.on_tick(state)
+    assert [state.pull_progress.find(group, TOPIC, 0) for group in ("gone", "G")] == [None, 1]
 
 
 def test_a_group_offline_is_told_in_all_topics_with_offsets(state: BrokerState, broker: Asker) -> None:
@@ -186,7 +192,7 @@ def test_all_groups_are_told_topic_by_topic_with_their_sums(state: BrokerState, 
     state.offsets.commit("G", TOPIC, 0, 1)
     state.offsets.commit("G", OTHER, 0, 0)
     state.offsets.commit("H", TOPIC, 0, 3)
-    state.pull_progress.note("G", TOPIC, 0, 3, 2)
+    state.pull_progress.note("G", TOPIC, 0, 3)
     found = _broker_stats(broker)
     assert found.broker_addr == "127.0.0.1:10911"
     assert (found.total_diff, found.total_inflight_diff) == (4 + 2, 2)

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tanist.broker import memory
 from tanist.broker.handlers.offsets import routes
 from tanist.broker.state import BrokerState
 from tanist.model.offsets import QueueOffset
@@ -11,7 +12,11 @@ from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.sync import ConsumerOffsetTable
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
-from tanist.protocol.headers.offsets import QueryConsumerOffsetRequest, UpdateConsumerOffsetRequest
+from tanist.protocol.headers.offsets import (
+    ConsumerOffsetResponse,
+    QueryConsumerOffsetRequest,
+    UpdateConsumerOffsetRequest,
+)
 from tests.support.broker_tables import Asker, open_state
 from tests.support.clocks import FakeClock
 from tests.support.messages import TOPIC, make_message
@@ -98,10 +103,21 @@ def test_a_new_group_decides_itself_in_a_queue_nobody_has_written_to(broker: Ask
     assert _query(broker, 3).code == ResponseCode.QUERY_NOT_FOUND
 
 
-def test_a_new_group_decides_itself_once_the_first_message_is_old(
-    state: BrokerState, clock: FakeClock
+def test_a_new_group_begins_where_a_topic_begins_that_was_deleted_and_made_again(
+    state: BrokerState, broker: Asker, clock: FakeClock
 ) -> None:
-    broker = Asker(routes(state, hot_bytes=1000))
+    _fill(state, clock, 3)
+    state.store.delete_topics([TOPIC])
+    assert _query(broker).code == ResponseCode.QUERY_NOT_FOUND
+    _fill(state, clock, 2)
+    assert _query(broker).header(ConsumerOffsetResponse).consumer_offset == 3
+
+
+def test_a_new_group_decides_itself_once_the_first_message_is_old(
+    state: BrokerState, broker: Asker, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of this much memory the log's end is taken to fill 40 %.
+    monkeypatch.setattr(memory, "_memory_bytes", lambda: 2500)
     _fill(state, clock, 1)
     assert _query(broker).code == ResponseCode.SUCCESS
     _fill(state, clock, 1, body_bytes=1000)

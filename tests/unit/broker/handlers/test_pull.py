@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tanist.broker import longpoll
+from tanist.broker import longpoll, memory
 from tanist.broker.consumer_group import Client
 from tanist.broker.handlers import pull as pull_module
 from tanist.broker.handlers.pull import PullHandler
@@ -389,8 +389,6 @@ def test_it_is_noted_where_the_next_pull_goes_on(tmp_path: Path) -> None:
         pulling.append("A")
         await pulling.answer()
         assert noted.find(G, TOPIC, 0) == 4
-        noted.on_tick(10_000, lambda _group, _topic: True)
-        assert noted.rate(G, TOPIC) == 0.3
 
     run(tmp_path, scenario)
 
@@ -629,6 +627,64 @@ class TestParked:
             assert pulling.code() == C.SYSTEM_BUSY
 
         run(tmp_path, scenario)
+
+
+# Slaves, and what is counted
+
+
+def test_a_group_that_is_far_behind_is_sent_to_its_slave_if_slaves_may_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of this much memory the log's end is taken to fill 40 %.
+    monkeypatch.setattr(memory, "_memory_bytes", lambda: 1000)
+
+    async def scenario(pulling: _Pulling) -> None:
+        pulling.state.groups.put(SubscriptionGroupConfig(group_name=G, broker_id=2, slow_broker_id=3))
+        pulling.append(*["A"] * 6)
+
+        def suggested(queue_offset: int, **fields: Any) -> int:
+            answer = pulling.pull(queue_offset, **fields)
+            assert answer is not None
+            return offsets(answer)[0]
+
+        assert suggested(0, max_message_count=1) == 0
+        pulling.state.settings = msgspec.structs.replace(SETTINGS, slave_read_enable=True)
+        assert suggested(0, max_message_count=1) == 3
+        # What was passed over counts too, and who waits at the end is not behind.
+        assert suggested(0, max_message_count=1, subscription="B") == 2
+        assert [suggested(5), suggested(6), suggested(9)] == [2, 2, 2]
+
+    run(tmp_path, scenario)
+
+
+def test_every_answer_is_counted_with_its_messages_and_bytes(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        pulling.append("A", "A", "B")
+        found = pulling.pull(0)
+        assert found is not None
+        assert pulling.code(3) == C.PULL_NOT_FOUND
+        pulling.park(3)
+        pulling.append("A")
+        late = await pulling.answer()
+        pulling.clock.advance_ms(10_000)
+        counters = pulling.state.counters
+        counters.on_tick(pulling.clock.now_ms(), local_day=1)
+        figures = [counters.find(stat, f"{TOPIC}@{G}") for stat in ("GROUP_GET_NUMS", "GROUP_GET_SIZE")]
+        assert [figure.minute.sum for figure in figures if figure] == [4, len(found.body) + len(late.body)]
+        assert counters.rates(10) == (0.0, 0.2, 0.1, 0.4)
+
+    run(tmp_path, scenario)
+
+
+def test_a_group_that_there_is_no_room_for_is_told_so(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        pulling.state.groups.settings = msgspec.structs.replace(SETTINGS, max_subscription_group_count=1)
+        answer = pulling.pull(0, consumer_group="New")
+        assert answer is not None
+        assert answer.code == C.SUBSCRIPTION_GROUP_NOT_EXIST
+        assert "maxSubscriptionGroupCount" in (answer.remark or "")
+
+    run(tmp_path, scenario)
 
 
 def sql(expression: str, *, sub_version: int = 5) -> SubscriptionData:

@@ -143,6 +143,7 @@ class TestSendBack:
                 "WAIT": "false",
             }
             assert retrying.send_back(copy.log_offset) == C.SUCCESS
+            assert retrying.state.counters.find("SNDBCK_PUT_NUMS", f"{T}@{G}") is not None
             again = (await retrying.records(RETRY))[1]
             said = decode_properties(again.properties)
             assert (again.reconsume_times, said["DELAY"]) == (2, "4")

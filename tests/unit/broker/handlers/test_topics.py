@@ -142,6 +142,18 @@ def test_a_deleted_topic_takes_the_groups_offsets_along(state: BrokerState, brok
     assert state.offsets.topics_of("G") == {"Other"}
 
 
+def test_a_topic_that_is_made_again_has_none_of_the_old_messages(state: BrokerState, broker: Asker) -> None:
+    _update(broker)
+    for number in range(3):
+        state.store.append(make_message(number, topic="Orders"))
+    broker.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic="Orders"))
+    _update(broker)
+    answer = broker.ask(RequestCode.GET_TOPIC_STATS_INFO, TopicRequest(topic="Orders"))
+    stats = decode_java_json(answer.body, TopicStatsTable).offset_table
+    queue = MessageQueue(topic="Orders", broker_name="broker-a", queue_id=0)
+    assert (stats[queue].min_offset, stats[queue].max_offset) == (3, 3)
+
+
 def test_deleting_a_topic_that_is_not_there_succeeds(broker: Asker) -> None:
     for topic in ("Orders", "a!b"):
         answer = broker.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic=topic))
