@@ -13,7 +13,7 @@ from tanist.errors import ResponseError
 from tanist.model.subscription import EVERYTHING, SQL92, TAG, SubscriptionData
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.properties import decode_properties
-from tanist.protocol.queue_entry import QueueEntry
+from tanist.protocol.queue_entry import EntryFields
 from tanist.protocol.record import record_properties
 
 _SHOWN_CHARS = 100
@@ -27,8 +27,8 @@ class TagFilter:
     def __init__(self, subscription: SubscriptionData) -> None:
         self._codes = subscription.tag_codes
 
-    def __call__(self, entry: QueueEntry) -> bool:
-        return entry.tags_code in self._codes
+    def __call__(self, entry: EntryFields) -> bool:
+        return entry[2] in self._codes
 
 
 class PropertyFilter:
@@ -41,8 +41,9 @@ class PropertyFilter:
         self._condition = condition
         self._read = read
 
-    def __call__(self, entry: QueueEntry) -> bool:
-        record = self._read(entry.log_offset, entry.size_bytes)
+    def __call__(self, entry: EntryFields) -> bool:
+        log_offset, size_bytes, _ = entry
+        record = self._read(log_offset, size_bytes)
         return self._condition.holds(decode_properties(record_properties(record)))
 
 

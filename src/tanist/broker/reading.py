@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from tanist.protocol.queue_entry import FILLER_SIZE, QueueEntry
+from tanist.protocol.queue_entry import FILLER_SIZE, EntryFields
 from tanist.store import MessageStore
 from tanist.store.consume_queue import ConsumeQueue
 
@@ -46,7 +46,7 @@ def read_queue(
     *,
     max_count: int,
     max_bytes: int,
-    is_wanted: Callable[[QueueEntry], bool] | None,
+    is_wanted: Callable[[EntryFields], bool] | None,
     has_time: Callable[[], bool] | None = None,
 ) -> QueueRead:
     """Read messages whose entry ``is_wanted``, or all if that is None.
@@ -77,12 +77,12 @@ def read_queue(
 
 
 def _take(
-    entries: Iterable[QueueEntry],
+    entries: Iterable[EntryFields],
     next_offset: int,
     *,
     max_count: int,
     max_bytes: int,
-    is_wanted: Callable[[QueueEntry], bool] | None,
+    is_wanted: Callable[[EntryFields], bool] | None,
 ) -> tuple[list[tuple[int, int]], int, int]:
     """The ranges of the log that hold what is wanted, the next offset to look at, and how many there are.
 
@@ -92,7 +92,7 @@ def _take(
     start = end = count = taken_bytes = 0
     for entry in entries:
         log_offset, size_bytes, _ = entry
-        if count and (count >= max_count or taken_bytes + size_bytes > max_bytes):
+        if count and taken_bytes + size_bytes > max_bytes:
             break
         next_offset += 1
         if size_bytes == FILLER_SIZE or (is_wanted is not None and not is_wanted(entry)):
@@ -104,6 +104,9 @@ def _take(
         end += size_bytes
         count += 1
         taken_bytes += size_bytes
+        if count == max_count:
+            # Not when the next one comes: to fetch it may take another read.
+            break
     if count:
         runs.append((start, end))
     return runs, next_offset, count
@@ -111,11 +114,11 @@ def _take(
 
 def _entries(
     queue: ConsumeQueue, queue_offset: int, max_count: int, has_time: Callable[[], bool] | None
-) -> Iterator[QueueEntry]:
+) -> Iterator[EntryFields]:
     """The next entries, as many as a pull may look at. Most pulls want all of the first few and no more."""
     chunk_count = max(max_count, _LEAST_CHUNK_ENTRIES) if has_time is None else _SLOW_CHUNK_ENTRIES
     end = min(queue_offset + _LOOK_AHEAD_ENTRIES, queue.max_offset)
     for start in range(queue_offset, end, chunk_count):
-        yield from queue.entries(start, min(chunk_count, end - start))
+        yield from queue.fields(start, min(chunk_count, end - start))
         if has_time is not None and not has_time():
             return

@@ -15,6 +15,7 @@ from tanist.protocol.codes import FLAG_RESPONSE, OUR_VERSION, HeaderEncoding
 from tanist.protocol.command import Command
 from tanist.protocol.header_binary import decode_binary_header, encode_binary_header
 from tanist.protocol.header_json import decode_json_header, encode_json_header
+from tanist.protocol.headers.pull import PullMessageResponse
 from tanist.protocol.headers.send import DEFAULT_REGION, SendMessageResponse
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "FrameDecoder",
     "encode_command",
     "encode_head",
+    "encode_pull_head",
     "encode_send_answer",
 ]
 
@@ -45,6 +47,14 @@ _SEND_ANSWER = (
     b'"queueOffset":"%%d","transactionId":"%%b"},"flag":%d,"language":"PYTHON","opaque":%%d,'
     b'"serializeTypeCurrentRPC":"JSON","version":%d}'
 ) % (DEFAULT_REGION.encode(), FLAG_RESPONSE, OUR_VERSION)
+
+
+# code, suggested_broker_id, next_begin_offset, min_offset, max_offset, opaque, remark
+_PULL_ANSWER = (
+    b'{"code":%%d,"extFields":{"suggestWhichBrokerId":"%%d","nextBeginOffset":"%%d","minOffset":"%%d",'
+    b'"maxOffset":"%%d"},"flag":%d,"language":"PYTHON","opaque":%%d,"remark":"%%b",'
+    b'"serializeTypeCurrentRPC":"JSON","version":%d}'
+) % (FLAG_RESPONSE, OUR_VERSION)
 
 
 class FrameDecoder:
@@ -157,6 +167,27 @@ def encode_send_answer(
         return encode_command(request.reply(code, answer))
     header = _SEND_ANSWER % (code, id_text, queue_id, queue_offset, key_text, request.opaque)
     return _PREFIX.pack(_TOTAL_BYTES + len(header), len(header)) + header
+
+
+def encode_pull_head(
+    request: Command, answer: PullMessageResponse, *, code: int, outcome: str, body_bytes: int
+) -> bytes:
+    """All of the frame that answers a pull but the messages, from a template too.
+
+    ``outcome`` is a plain word. The same bytes as the long way, which a binary header takes.
+    """
+    if request.encoding is _BINARY:
+        return encode_head(request.reply(code, answer, remark=outcome), body_bytes)
+    header = _PULL_ANSWER % (
+        code,
+        answer.suggested_broker_id,
+        answer.next_begin_offset,
+        answer.min_offset,
+        answer.max_offset,
+        request.opaque,
+        outcome.encode(),
+    )
+    return _PREFIX.pack(_TOTAL_BYTES + len(header) + body_bytes, len(header)) + header
 
 
 def _decode_frame(frame: memoryview, word: int) -> Command:

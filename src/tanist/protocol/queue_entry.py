@@ -1,7 +1,7 @@
 """One entry of a consume queue: where a message lies in the log, its size, and the hash of its tag."""
 
 import struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 ENTRY_BYTES = 20
 
@@ -14,6 +14,10 @@ _SIZES_AT_ONCE = 128
 # The size alone, of one entry and of many.
 _SIZE = struct.Struct(">8xi8x")
 _SIZES = struct.Struct(">" + "8xi8x" * _SIZES_AT_ONCE)
+
+
+EntryFields: TypeAlias = tuple[int, int, int]
+"""What a QueueEntry has, in its order; a QueueEntry is one too."""
 
 
 class QueueEntry(NamedTuple):
@@ -48,8 +52,13 @@ def log_offsets_of(entries: bytes) -> list[bytes]:
 
 def decode_entries(data: bytes | bytearray | memoryview) -> list[QueueEntry]:
     """All whole entries of ``data``; a cut one at the end is left out."""
+    return list(map(QueueEntry._make, unpack_entries(data)))
+
+
+def unpack_entries(data: bytes | bytearray | memoryview) -> list[EntryFields]:
+    """The same as plain tuples, in a fourth of the time."""
     whole = len(data) // ENTRY_BYTES * ENTRY_BYTES
-    return list(map(QueueEntry._make, _ENTRY.iter_unpack(memoryview(data)[:whole])))
+    return list(_ENTRY.iter_unpack(memoryview(data)[:whole]))
 
 
 def total_size_bytes(data: bytes | bytearray | memoryview) -> int:

@@ -17,10 +17,12 @@ from tanist.protocol.queue_entry import (
     ENTRY_BYTES,
     FILLER,
     FILLER_SIZE,
+    EntryFields,
     QueueEntry,
     decode_entries,
     encode_entry,
     total_size_bytes,
+    unpack_entries,
 )
 from tanist.store.disk import File
 from tanist.store.open_files import OpenFiles
@@ -46,6 +48,7 @@ class ConsumeQueue:
         "_dirty",
         "_file_bytes",
         "_files",
+        "_paths",
         "_starts",
         "_strays",
         "_unwritten",
@@ -58,6 +61,7 @@ class ConsumeQueue:
         self._files = files
         self._directory = directory
         self._file_bytes = file_bytes
+        self._paths: dict[int, Path] = {}
         self._starts: list[int] = []
         self._strays: list[Path] = []
         self._dirty: set[int] = set()
@@ -96,11 +100,15 @@ class ConsumeQueue:
 
     def entries(self, queue_offset: int, max_count: int) -> list[QueueEntry]:
         """Entries from an offset on, at most ``max_count`` of them."""
+        return list(map(QueueEntry._make, self.fields(queue_offset, max_count)))
+
+    def fields(self, queue_offset: int, max_count: int) -> list[EntryFields]:
+        """The same as plain tuples, for who has many to go through."""
         if not self.min_offset <= queue_offset <= self.max_offset:
             raise OffsetOutOfRange("queue offset", queue_offset, self.min_offset, self.max_offset)
-        found: list[QueueEntry] = []
+        found: list[EntryFields] = []
         for data in self._read(queue_offset, min(queue_offset + max_count, self.max_offset)):
-            found += decode_entries(data)
+            found += unpack_entries(data)
         return found
 
     def size_bytes(self, start: int, end: int) -> int:
@@ -219,7 +227,11 @@ class ConsumeQueue:
             yield self._unwritten[position - written_end : end_position - written_end]
 
     def _path(self, start: int) -> Path:
-        return self._directory / segment_name(start)
+        path = self._paths.get(start)
+        if path is None:
+            # To make one takes longer than to read what is in the file.
+            path = self._paths[start] = self._directory / segment_name(start)
+        return path
 
     @property
     def _written_end(self) -> int:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tanist.broker.reading import Outcome, QueueRead, read_queue
-from tanist.protocol.queue_entry import QueueEntry
+from tanist.protocol.queue_entry import EntryFields
 from tanist.protocol.record import decode_record
 from tanist.protocol.tags import tags_code
 from tanist.store import MessageStore
@@ -17,7 +17,7 @@ def store(tmp_path: Path) -> MessageStore:
     return open_store(tmp_path)
 
 
-def everything(_entry: QueueEntry) -> bool:
+def everything(_entry: EntryFields) -> bool:
     return True
 
 
@@ -28,7 +28,7 @@ def read(
     queue_id: int = 0,
     max_count: int = 32,
     max_bytes: int = 1 << 20,
-    is_wanted: Callable[[QueueEntry], bool] = everything,
+    is_wanted: Callable[[EntryFields], bool] = everything,
     has_time: Callable[[], bool] | None = None,
 ) -> QueueRead:
     return read_queue(
@@ -129,7 +129,7 @@ def test_an_offset_whose_message_is_deleted_is_too_small(tmp_path: Path) -> None
 def test_what_is_not_wanted_is_passed_over(store: MessageStore) -> None:
     fill(store, 9, tags=("A", "B", "C"))
     code = tags_code(b"B")
-    found = read(store, 0, is_wanted=lambda entry: entry.tags_code == code)
+    found = read(store, 0, is_wanted=lambda entry: entry[2] == code)
     assert bodies(found) == [b"message 1 ", b"message 4 ", b"message 7 "]
     assert found.next_offset == 9
 
@@ -137,7 +137,7 @@ def test_what_is_not_wanted_is_passed_over(store: MessageStore) -> None:
 def test_a_full_answer_stops_behind_its_last_message(store: MessageStore) -> None:
     fill(store, 9, tags=("A", "B", "C"))
     code = tags_code(b"B")
-    assert read(store, 0, max_count=1, is_wanted=lambda entry: entry.tags_code == code).next_offset == 2
+    assert read(store, 0, max_count=1, is_wanted=lambda entry: entry[2] == code).next_offset == 2
 
 
 def test_a_look_that_finds_nothing_ends_after_800_entries(tmp_path: Path) -> None:

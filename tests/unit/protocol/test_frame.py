@@ -13,8 +13,10 @@ from tanist.protocol.frame import (
     FrameDecoder,
     encode_command,
     encode_head,
+    encode_pull_head,
     encode_send_answer,
 )
+from tanist.protocol.headers.pull import PullMessageResponse
 from tanist.protocol.headers.send import SendMessageResponse
 
 JSON_FRAME = (
@@ -165,6 +167,23 @@ def test_an_answer_to_a_send_from_the_template_is_the_one_written_the_long_way(
     assert encode_send_answer(
         request, code=code, msg_id=msg_id, queue_id=3, queue_offset=offset, unique_key=unique_key
     ) == encode_command(request.reply(code, answer))
+
+
+@pytest.mark.parametrize("encoding", HeaderEncoding)
+@pytest.mark.parametrize("body", [b"", b"messages"])
+def test_the_head_of_a_pull_answer_from_the_template_is_the_one_written_the_long_way(
+    encoding: HeaderEncoding, body: bytes
+) -> None:
+    request = Command(RequestCode.PULL_MESSAGE, 77, encoding=encoding)
+    answer = PullMessageResponse(
+        suggested_broker_id=1,
+        next_begin_offset=QueueOffset(2**63 - 1),
+        min_offset=QueueOffset(0),
+        max_offset=QueueOffset(9),
+    )
+    code = ResponseCode.PULL_OFFSET_MOVED
+    head = encode_pull_head(request, answer, code=code, outcome="OFFSET_TOO_SMALL", body_bytes=len(body))
+    assert head + body == encode_command(request.reply(code, answer, remark="OFFSET_TOO_SMALL", body=body))
 
 
 def test_a_decoder_tells_whether_it_waits_for_the_rest_of_a_frame() -> None:

@@ -24,7 +24,7 @@ from tanist.model.offsets import QueueOffset
 from tanist.model.subscription import TAG, SubscriptionData, subscribe
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
-from tanist.protocol.frame import MAX_FRAME_BYTES, encode_head
+from tanist.protocol.frame import MAX_FRAME_BYTES, encode_pull_head
 from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
 from tanist.remoting import Connection, Handler
 from tanist.remoting.replies import frame_failure, is_expected
@@ -240,8 +240,10 @@ class PullHandler:
             min_offset=QueueOffset(found.min_offset),
             max_offset=QueueOffset(found.max_offset),
         )
-        answer = pull.command.reply(code, header, remark=found.outcome.value)
-        return b"".join((encode_head(answer, body_bytes), *found.pieces))
+        head = encode_pull_head(
+            pull.command, header, code=code, outcome=found.outcome.value, body_bytes=body_bytes
+        )
+        return b"".join((head, *found.pieces))
 
     def _suggested_broker_id(self, pull: _Pull, found: QueueRead) -> int:
         state = self._state
