@@ -72,7 +72,6 @@ class Queues:
 
     def take_dirty(self) -> list[Path]:
         """The files written since they were taken last: the caller makes them durable."""
-        self.write()
         dirty, self._dirty = self._dirty, set()
         return sorted(path for queue in dirty for path in queue.take_dirty())
 
