@@ -26,8 +26,7 @@ def broker(
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
 
-    It serves the producers and consumers of RocketMQ 4.9 and 5. Not yet: delayed and transactional
-    messages, retries, filters by SQL, slaves.
+    It serves the producers, the consumers and the mqadmin of RocketMQ 4.9 and 5. It has no slaves yet.
     """
     raw = load_properties(config_file) if config_file is not None else {}
     if name_servers is not None:
