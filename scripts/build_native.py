@@ -34,14 +34,13 @@ def build(root: Path) -> Path | None:
     source = root / SOURCE
     target = source.with_name(source.stem + sysconfig.get_config_var("EXT_SUFFIX"))
     include = f"-I{sysconfig.get_paths()['include']}"
+    # What an older source was built into must not be taken for this one.
+    target.unlink(missing_ok=True)
     said = "no C compiler was found"
     for compiler in _compilers():
-        # A process that has the old file mapped must keep it, so the new one takes its name when it is done.
-        fresh = target.with_suffix(".new")
-        command = [*compiler, *FLAGS, include, "-o", str(fresh), str(source)]
+        command = [*compiler, *FLAGS, include, "-o", str(target), str(source)]
         compiled = subprocess.run(command, capture_output=True, text=True, check=False)
         if compiled.returncode == 0:
-            fresh.replace(target)
             return target
         said = compiled.stderr.strip().splitlines()[-1] if compiled.stderr.strip() else "it failed"
     print(f"the C part of Tanist was not built, Python does its work: {said}", file=sys.stderr)

@@ -96,11 +96,18 @@ def _set_up() -> None:
     # The build backend is installed first, by its pinned version. Left to itself, pip would fetch the
     # newest one into a place of its own.
     pip = [str(VENV_PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "-c", "constraints.txt"]
-    # Where there is no C compiler pip brings one, for the one module that is written in C.
-    compiler = () if any(map(shutil.which, ("cc", "gcc", "clang"))) else ("ziglang",)
-    _run("installing the build backend", [*pip, "hatchling", *compiler])
+    _run("installing the build backend", [*pip, "hatchling"])
+    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        # pip has a C compiler as well, for the one module that is written in C and can be done without.
+        subprocess.run([*pip, "ziglang"], check=False)
     _run("installing Tanist and its tools", [*pip, "--no-build-isolation", "-e", ".[dev]"])
     STAMP.write_text(stamp, encoding="utf-8")
+    if not any((ROOT / "src/tanist/protocol").glob("_native*.so")):
+        print(
+            "setup: the part in C could not be built (a compiler or Python's headers are missing); "
+            "Python does its work, slower",
+            flush=True,
+        )
     print("setup: done; the command is .venv/bin/tanist", flush=True)
 
 

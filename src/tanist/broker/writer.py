@@ -1,6 +1,6 @@
 """Writes to the log on behalf of the handlers, and sees to what follows: dispatch, and the disk.
 
-Dispatch runs once a turn of the event loop, however many sends it had: one write a queue, one
+Dispatch runs once a turn of the event loop, however many sends it had: one addition a queue, one
 wake-up of the pulls that wait there.
 """
 

@@ -355,7 +355,7 @@ static int read_item(View batch, Py_ssize_t *position, View *body, View *propert
 }
 
 /* How many messages a batch has and how many bytes their records take. 0: it is not for us. */
-static int measure_batch(const Common *common, View batch, Py_ssize_t *count, Py_ssize_t *total)
+static int measure_batch(const Common *common, View batch, int64_t max_bytes, Py_ssize_t *count, Py_ssize_t *total)
 {
     View body, properties;
     int32_t flag;
@@ -367,6 +367,8 @@ static int measure_batch(const Common *common, View batch, Py_ssize_t *count, Py
         if (properties_size > MAX_PROPERTIES_BYTES)
             return 0;
         *total += record_size(common, body.size, properties_size);
+        if (*total > max_bytes)
+            return 0;
     }
     return *count > 0;
 }
@@ -389,17 +391,18 @@ static PyObject *lay(PyObject *const *arguments, Py_ssize_t argument_count, int 
     Cursor cursor;
     PyObject *records = NULL, *entries = NULL, *laid = NULL;
     Py_ssize_t count = 1, total = 0;
+    int64_t max_bytes = 0;
     int done = 0;
-    if (argument_count != 5) {
-        PyErr_SetString(PyExc_TypeError, "five arguments are needed");
+    if (argument_count != (is_batch ? 6 : 5)) {
+        PyErr_SetString(PyExc_TypeError, "five arguments are needed, and the most bytes for a batch");
         return NULL;
     }
     cursor.keyed = NULL;
-    if (read_message(arguments, &common, &cursor)) {
+    if (read_message(arguments, &common, &cursor) && (!is_batch || read_int(arguments[5], 0, INT64_MAX, &max_bytes))) {
         View body = {common.body.buf, common.body.len}, no_batch = {NULL, 0};
         if (!is_batch)
             total = record_size(&common, body.size, common.properties.size);
-        if (!is_batch || measure_batch(&common, body, &count, &total)) {
+        if (!is_batch || measure_batch(&common, body, max_bytes, &count, &total)) {
             records = PyBytes_FromStringAndSize(NULL, total);
             entries = PyBytes_FromStringAndSize(NULL, count * ENTRY_BYTES);
             cursor.keyed = PyList_New(0);

@@ -57,6 +57,10 @@ _PULL_ANSWER = (
 ) % (FLAG_RESPONSE, OUR_VERSION)
 
 
+_PULL_HEAD_BYTES = 512
+"""More than the head of a pull answer takes."""
+
+
 class FrameDecoder:
     """Cuts one peer's stream into Commands."""
 
@@ -174,9 +178,10 @@ def encode_pull_head(
 ) -> bytes:
     """All of the frame that answers a pull but the messages, from a template too.
 
-    ``outcome`` is a plain word. The same bytes as the long way, which a binary header takes.
+    ``outcome`` is a plain word. The same bytes as the long way, which a binary header takes, and what is too
+    long for a frame.
     """
-    if request.encoding is _BINARY:
+    if request.encoding is _BINARY or body_bytes > MAX_FRAME_BYTES - _PULL_HEAD_BYTES:
         return encode_head(request.reply(code, answer, remark=outcome), body_bytes)
     header = _PULL_ANSWER % (
         code,

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from tanist.errors import RemoteProtocolError
 from tanist.model.message import TRANSACTION_MASK, Message, SysFlag, is_queued
 from tanist.protocol.batch import decode_batch
 from tanist.protocol.key_index import Keyed, key_hash
 from tanist.protocol.properties import join_properties
 from tanist.protocol.queue_entry import encode_entry
-from tanist.protocol.record import encode_record
+from tanist.protocol.record import MAX_BODY_BYTES, encode_record
 from tanist.protocol.tags import find_tag, index_keys, tags_code
 
 try:
@@ -59,19 +60,29 @@ def lay_out(
 
 
 def lay_out_batch(
-    batch: Message, *, queue_offset: int, log_offset: int, store_timestamp_ms: int, store_host: bytes
+    batch: Message,
+    *,
+    queue_offset: int,
+    log_offset: int,
+    store_timestamp_ms: int,
+    store_host: bytes,
+    max_bytes: int = MAX_BODY_BYTES,
 ) -> LaidOut:
     """The messages that ``batch`` has in its body, one behind the other.
 
-    Each has its own properties and then the batch's, and everything else from the batch.
+    Each has its own properties and then the batch's, and everything else from the batch. So a short batch
+    can make long records: ``max_bytes`` bounds them.
     """
     if native is not None:
-        laid = native.lay_out_batch(batch, queue_offset, log_offset, store_timestamp_ms, store_host)
+        laid = native.lay_out_batch(
+            batch, queue_offset, log_offset, store_timestamp_ms, store_host, max_bytes
+        )
         if laid is not None:
             return LaidOut(*laid)
     records: list[bytes] = []
     entries = bytearray()
     keyed: list[Keyed] = []
+    end = log_offset + max_bytes
     for number, item in enumerate(decode_batch(batch.body)):
         properties = join_properties(bytes(item.properties), batch.properties)
         laid = lay_out(
@@ -85,4 +96,6 @@ def lay_out_batch(
         entries += laid.entries
         keyed += laid.keyed
         log_offset += len(laid.records)
+        if log_offset > end:
+            raise RemoteProtocolError(f"the messages of a batch take more than {max_bytes} bytes; send fewer")
     return LaidOut(b"".join(records), bytes(entries), keyed)

@@ -10,6 +10,7 @@ does not fit, a blank fills the file and the record begins the next.
 import errno
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from tanist.clock import Clock
 from tanist.errors import (
@@ -28,6 +29,8 @@ from tanist.protocol.record import BLANK_BYTES, check_record, encode_blank
 from tanist.store.segment import Segment
 from tanist.store.segments import Segments
 
+_BESIDE_BODY_BYTES = 64 << 10
+
 
 class CommitLog:
     """Appends, reads, flushes and cuts the log. Offsets of queues are handed out here, one by one."""
@@ -36,6 +39,8 @@ class CommitLog:
         self._segments = segments
         self._store_host = store_host
         self._max_body_bytes = max_body_bytes
+        # As much as RocketMQ allows beside the body.
+        self._lay_out_batch = partial(lay_out_batch, max_bytes=max_body_bytes + _BESIDE_BODY_BYTES)
         self._clock = clock
         self.cut_count = 0
         """How often the log was cut: what was measured before a cut does not hold behind it."""
@@ -76,7 +81,7 @@ class CommitLog:
 
     def append_packed(self, batch: Message) -> Appended:
         """Append the messages that a batch has in its body: in one file, one behind the other, or nowhere."""
-        return self._append(batch, lay_out_batch)
+        return self._append(batch, self._lay_out_batch)
 
     def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
         """Append several, of any queues, as one unit in the same way."""

@@ -184,7 +184,7 @@ class ConsumeQueue:
             self._files.remove(self._strays.pop())
         end = self._end_of(_lies_before(log_offset))
         while len(self._starts) > 1 and self._starts[-1] >= end * ENTRY_BYTES:
-            self._files.remove(self._path(self._starts.pop()))
+            self._remove_file(self._starts.pop())
         self._set_end(end)
         if self._starts:
             start = self._starts[-1]
@@ -203,12 +203,11 @@ class ConsumeQueue:
             if not is_synced:
                 # Else a crash could bring the older file back without the younger one, and leave a gap.
                 self._files.disk.sync_dirs()
-            self._files.remove(self._path(self._starts.pop(0)))
+            self._remove_file(self._starts.pop(0))
             is_synced = False
 
     def remove(self) -> None:
         """Delete all files, and the folder."""
-        self._unwritten.clear()
         self._drop_files()
         self._files.disk.remove_dir(self._directory)
 
@@ -232,6 +231,10 @@ class ConsumeQueue:
             # To make one takes longer than to read what is in the file.
             path = self._paths[start] = self._directory / segment_name(start)
         return path
+
+    def _remove_file(self, start: int) -> None:
+        self._files.remove(self._path(start))
+        del self._paths[start]
 
     @property
     def _written_end(self) -> int:
@@ -312,8 +315,9 @@ class ConsumeQueue:
         self.max_offset = QueueOffset(queue_offset)
 
     def _drop_files(self) -> None:
+        self._unwritten.clear()
         while self._starts:
-            self._files.remove(self._path(self._starts.pop()))
+            self._remove_file(self._starts.pop())
 
     def _make_file(self, start: int) -> None:
         if not self._starts:

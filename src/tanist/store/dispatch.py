@@ -1,7 +1,7 @@
 """Builds the indexes from the log: consume queues first, then the key index.
 
 Dispatch follows the log and never leads it: it can be run again over the same records, and what is
-there already is left alone. Records are taken in batches so that a queue gets one write a batch.
+there already is left alone. Records are taken in batches: each queue is told once a batch what is new.
 What this process appended itself is indexed from what it knows, without reading the log again.
 """
 
@@ -43,6 +43,7 @@ class Dispatcher:
         self._runs: dict[tuple[str, int], _QueueRun] = {}
         self._fresh: list[tuple[tuple[str, int], Appended]] = []
         self.dispatched_to = log.log_start
+        self._taken_ms = 0
         self.last_timestamp_ms = 0
         """The store time of the last record dispatched."""
         self.listeners: list[Callable[[str, int, int], None]] = []
@@ -76,21 +77,23 @@ class Dispatcher:
         fresh, self._fresh = self._fresh, []
         position = int(self.dispatched_to)
         count = 0
-        for queue, place in fresh:
-            # Where something lies between, such as the end of a file, the log has the last word.
-            if place.log_offset != position or position + place.size_bytes > end:
-                break
-            position += place.size_bytes
-            entry_count = len(place.entries) // ENTRY_BYTES
-            if entry_count:
-                run = self._run_at(queue, place.queue_offset)
-                run.data += place.entries
-                run.next_offset += entry_count
-                run.indexed_to = position
-            self._index.extend(place.keyed)
-            self.last_timestamp_ms = place.store_timestamp_ms
-            count += entry_count or 1
-        if count:
+        try:
+            for queue, place in fresh:
+                # Where something lies between, such as the end of a file, the log has the last word.
+                if place.log_offset != position or position + place.size_bytes > end:
+                    break
+                behind = position + place.size_bytes
+                entry_count = len(place.entries) // ENTRY_BYTES
+                if entry_count:
+                    run = self._run_at(queue, place.queue_offset)
+                    run.data += place.entries
+                    run.next_offset += entry_count
+                    run.indexed_to = behind
+                self._index.extend(place.keyed)
+                self._taken_ms = place.store_timestamp_ms
+                count += entry_count or 1
+                position = behind
+        finally:
             self._settle(position)
         return count
 
@@ -133,7 +136,7 @@ class Dispatcher:
             self._index.put(
                 record.topic, index_keys(properties), record.log_offset, record.store_timestamp_ms
             )
-        self.last_timestamp_ms = record.store_timestamp_ms
+        self._taken_ms = record.store_timestamp_ms
 
     def _run_at(self, queue: tuple[str, int], queue_offset: int) -> "_QueueRun":
         """The entries of a queue that are being gathered, if the next one is this; else new ones."""
@@ -159,6 +162,7 @@ class Dispatcher:
         finally:
             self._index.write()
         self.dispatched_to = LogOffset(position)
+        self.last_timestamp_ms = self._taken_ms
 
     def _write_runs(self) -> None:
         # If the disk is full they are dropped here and read again: the log may be cut before there is room.

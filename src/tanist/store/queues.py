@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from tanist.errors import LocalProtocolError
+from tanist.errors import DiskFull, LocalProtocolError
 from tanist.store.consume_queue import ConsumeQueue
 from tanist.store.deletions import Deletions
 from tanist.store.disk import Disk
@@ -12,6 +12,7 @@ from tanist.store.open_files import OpenFiles
 
 MAX_TOPIC_NAME_BYTES = 255
 """A topic names a folder, and folders can not have longer names."""
+_QUEUES_A_TURN = 200
 
 
 class Queues:
@@ -66,9 +67,22 @@ class Queues:
         queue.append(queue_offset, data, indexed_to)
 
     def write(self) -> None:
-        """Hand all new entries to the system. What a full disk refuses stays in memory."""
-        for queue in self._dirty:
-            queue.write()
+        """Hand all new entries to the system. Raises DiskFull for what stays in memory for want of room."""
+        for _ in self.write_in_turns():
+            pass
+
+    def write_in_turns(self) -> Iterator[None]:
+        """The same in steps, for who has others to serve between them."""
+        refusal: DiskFull | None = None
+        for number, queue in enumerate(list(self._dirty), 1):
+            try:
+                queue.write()
+            except DiskFull as error:
+                refusal = error
+            if number % _QUEUES_A_TURN == 0:
+                yield
+        if refusal is not None:
+            raise refusal
 
     def take_dirty(self) -> list[Path]:
         """The files written since they were taken last: the caller makes them durable."""

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Self
 
 from tanist.clock import Clock, SystemClock
-from tanist.errors import DiskFull, LocalProtocolError, OffsetOutOfRange
+from tanist.errors import LocalProtocolError, OffsetOutOfRange
 from tanist.model.epochs import EpochHistory
 from tanist.model.host import pack_host
 from tanist.model.message import Appended, Message
-from tanist.model.offsets import LogOffset, QueueOffset
+from tanist.model.offsets import QueueOffset
 from tanist.protocol.record import Record
 from tanist.store.checkpoints import Checkpoints, PendingCheckpoint
 from tanist.store.commitlog import CommitLog
@@ -200,8 +200,9 @@ class MessageStore:
             raise OffsetOutOfRange(
                 "no record begins at log offset", log_offset, self.log.log_start, self.log.log_end
             )
-        # Before anything is changed, because it may need space; the queues then know the next offsets.
+        # Before anything is changed, because both may need space; the queues then know the next offsets.
         self.dispatcher.run(log_offset)
+        self.queues.write()
         try:
             with self._checkpoints.held():
                 self._truncation.cut(log_offset)
@@ -300,18 +301,16 @@ class MessageStore:
         self.start_checkpoint().finish()
 
     def start_checkpoint(self) -> PendingCheckpoint:
-        """The part of a checkpoint that needs the store's thread; the disk's part may run on another."""
-        indexed_to = self.dispatcher.dispatched_to
-        try:
-            self.queues.write()
-        except DiskFull as error:
-            # After a crash the log is read again from where the queues were whole last.
-            _log.warning("queues wait for the disk reason=%s", error)
-            indexed_to = LogOffset(self._checkpoints.saved.indexed_to or self.log.log_start)
+        """The part of a checkpoint that needs the store's thread; the disk's part may run on another.
+
+        Raises DiskFull if there is no room for what the queues have in memory: a crash would lose it, so
+        the last checkpoint stays the true one.
+        """
+        self.queues.write()
         return self._checkpoints.start(
             stamp_ms=self.last_timestamp_ms,
             index_stamp_ms=self.index.full_to_ms,
-            indexed_to=indexed_to,
+            indexed_to=self.dispatcher.dispatched_to,
             # A record must end where a checkpoint says that all is durable, else its half would look damaged.
             flushed_to=self.log.log_end if self.log.ends_with_record else self.dispatcher.dispatched_to,
             dirty_paths=[*self.queues.take_dirty(), *self.index.take_dirty()],

@@ -26,7 +26,7 @@ class Upkeep:
         with ThreadPoolExecutor(1, thread_name_prefix="upkeep") as executor:
             while True:
                 await asyncio.sleep(self._store.settings.flush_interval_consume_queue / 1000)
-                await loop.run_in_executor(executor, self._store.start_checkpoint().finish)
+                await self._checkpoint(executor)
                 if self._store.log.is_tail_half_full():
                     await loop.run_in_executor(executor, self._prepare)
                 if self._clock.monotonic_s() >= next_clean_s:
@@ -35,6 +35,19 @@ class Upkeep:
                 # One round deletes a few files only, so that it ends soon: whoever asked wants all of them.
                 while self._is_clean_asked:
                     self._is_clean_asked = await self._clean(executor, is_asked=True) > 0
+
+    async def _checkpoint(self, executor: ThreadPoolExecutor) -> None:
+        try:
+            # Ten thousand queues take a while, and their clients do not wait so long for the others.
+            for _ in self._store.queues.write_in_turns():
+                await asyncio.sleep(0)
+            checkpoint = self._store.start_checkpoint()
+        except DiskFull as error:
+            # Cleaning, which may make room, must not wait for a checkpoint. Until there is one, a crash
+            # costs a longer start.
+            _log.warning("checkpoint waits for the disk reason=%s", error)
+            return
+        await asyncio.get_running_loop().run_in_executor(executor, checkpoint.finish)
 
     def clean_soon(self) -> None:
         """Delete all files that are old enough, whatever hour it is."""

@@ -6,11 +6,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tanist.errors import ConfigError, LocalProtocolError, NotWritable, OffsetOutOfRange
+from tanist.errors import (
+    ConfigError,
+    DiskFull,
+    LocalProtocolError,
+    NotWritable,
+    OffsetOutOfRange,
+    RemoteProtocolError,
+)
 from tanist.model.host import pack_host
 from tanist.model.message import Message
+from tanist.protocol.batch import encode_batch
 from tanist.protocol.record import encode_record
 from tanist.store import Boundary, MessageStore
+from tanist.store.disk import File
 from tanist.store.segment import segment_name
 from tests.support.clocks import FakeClock
 from tests.support.failing_disk import FailingDisk
@@ -490,3 +499,52 @@ def test_ten_thousand_queues_need_few_open_files(tmp_path: Path) -> None:
     assert bodies(store, "topic-7", 42) == numbered(42)
     kill(store)
     assert _open_file_count() - before < 10
+
+
+def test_the_newest_message_is_found_by_its_key_in_its_own_second_after_a_crash(tmp_path: Path) -> None:
+    clock = FakeClock(now_ms=1_700_000_000_000)
+    store = open_store(tmp_path, clock=clock)
+    store.append(make_message(0, keys="first"))
+    clock.advance_ms(900)
+    store.append(make_message(1, keys="last"))
+    store.dispatch()
+    kill(store)
+    with open_store(tmp_path, clock=clock) as store:
+        found = store.find_by_key(TOPIC, "last", begin_ms=clock.now_ms(), end_ms=clock.now_ms())
+        assert len(found) == 1
+
+
+def test_a_checkpoint_never_claims_what_a_queue_has_in_memory_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(tmp_path)
+    store.append(make_message(0))
+    store.append(make_message(0, topic="Other"))
+    store.dispatch()
+    store.checkpoint()
+    for number in range(1, 6):
+        store.append(make_message(number))
+    store.dispatch()
+    really_write = File.write
+
+    def refuse(file: File, position: int, data: bytes) -> None:
+        if TOPIC in file.path.parts:
+            raise DiskFull(file.path, len(data))
+        really_write(file, position, data)
+
+    with monkeypatch.context() as full:
+        full.setattr(File, "write", refuse)
+        for _ in range(3):
+            with pytest.raises(DiskFull):
+                store.checkpoint()
+    kill(store)
+    with open_store(tmp_path) as store:
+        assert bodies(store) == numbered(*range(6))
+        assert store.append(make_message(6)).queue_offset == 6
+
+
+def test_a_short_batch_can_not_make_records_without_end(store: MessageStore) -> None:
+    packed = encode_batch([(0, b"", b"")] * 1000)
+    with pytest.raises(RemoteProtocolError, match="take more than"):
+        store.append_packed(Message(topic=TOPIC, queue_id=0, body=packed, properties=b"P\x01" + b"x" * 9000))
+    assert store.log.log_end == 0
