@@ -7,18 +7,18 @@ from typing import cast
 
 from tanist.broker.clients import ClientTable
 from tanist.broker.consumer_group import Client, ClientConnection
-from tanist.broker.delay_table import DelayTable
-from tanist.broker.delays import DelayRules
+from tanist.broker.delays.rules import DelayRules
+from tanist.broker.delays.table import DelayTable
 from tanist.broker.groups import GroupTable
 from tanist.broker.late import LongAnswers
-from tanist.broker.live_config import LiveConfig
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
+from tanist.broker.operating.live_config import LiveConfig
+from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
-from tanist.broker.stats import Counters
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock

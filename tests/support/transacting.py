@@ -8,7 +8,7 @@ from pathlib import Path
 from tanist.broker.consumer_group import Client
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
-from tanist.broker.transaction_keeper import TransactionKeeper
+from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.errors import ResponseError
 from tanist.model.groups import TRANSACTION_GROUP
 from tanist.model.message import Appended, Message, SysFlag

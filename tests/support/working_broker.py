@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from tanist.broker.delay_table import DelayTable
-from tanist.broker.delays import DelayRules
+from tanist.broker.delays.rules import DelayRules
+from tanist.broker.delays.table import DelayTable
 from tanist.broker.placing import Placing
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState

@@ -17,26 +17,26 @@ from pathlib import Path
 
 from tanist.broker.acl import AccessGuard, AclFiles
 from tanist.broker.clients import ClientTable
-from tanist.broker.config_file import ConfigFile
-from tanist.broker.counting import Counting
-from tanist.broker.delay_table import DelayTable
-from tanist.broker.delays import DelayRules
-from tanist.broker.delivery import Delivery
+from tanist.broker.delays.delivery import Delivery
+from tanist.broker.delays.rules import DelayRules
+from tanist.broker.delays.table import DelayTable
 from tanist.broker.groups import GroupTable
 from tanist.broker.handlers import all_routes, clients, consumption, fast_routes
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.late import LongAnswers
-from tanist.broker.live_config import LiveConfig
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
+from tanist.broker.operating.config_file import ConfigFile
+from tanist.broker.operating.counting import Counting
+from tanist.broker.operating.live_config import LiveConfig
+from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
 from tanist.broker.registration import Registration
 from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from tanist.broker.state import BrokerState
-from tanist.broker.stats import Counters
 from tanist.broker.topics import TopicTable
-from tanist.broker.transaction_keeper import TransactionKeeper
+from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock, SystemClock
 from tanist.errors import ConfigError, MQError

@@ -4,8 +4,8 @@ Everything that is written on behalf of a client passes here: sends, messages th
 back, and the second half of a transaction.
 """
 
-from tanist.broker.delays import DelayRules, postpone
-from tanist.broker.transactions import prepare
+from tanist.broker.delays.rules import DelayRules, postpone
+from tanist.broker.transactions.halves import prepare
 from tanist.errors import ResponseError
 from tanist.model.message import TRANSACTION_MASK, Message, SysFlag
 from tanist.model.property_names import DELAY, TRAN_MSG

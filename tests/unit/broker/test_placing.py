@@ -1,6 +1,6 @@
 import pytest
 
-from tanist.broker.delays import DelayRules
+from tanist.broker.delays.rules import DelayRules
 from tanist.broker.placing import Placing
 from tanist.errors import ResponseError
 from tanist.model.message import Message, SysFlag

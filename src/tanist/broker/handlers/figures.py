@@ -1,6 +1,6 @@
 """Figures about the broker: how it runs (28), and one counter over a minute, an hour and a day (315)."""
 
-from tanist.broker.runtime_info import runtime_info
+from tanist.broker.operating.runtime_info import runtime_info
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.protocol.bodies import encode_body

@@ -1,6 +1,6 @@
 """The second phase of a transaction: END_TRANSACTION. Clients send it one-way."""
 
-from tanist.broker.transaction_keeper import TransactionKeeper
+from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.errors import ResponseError
 from tanist.model.message import SysFlag
 from tanist.protocol.codes import RequestCode, ResponseCode

@@ -1,7 +1,7 @@
 import asyncio
 from pathlib import Path
 
-from tanist.broker.delivery import Delivery
+from tanist.broker.delays.delivery import Delivery
 from tanist.broker.handlers import delays
 from tanist.protocol.bodies.sync import DelayOffsetTable, decode_timer_check_point
 from tanist.protocol.codes import RequestCode

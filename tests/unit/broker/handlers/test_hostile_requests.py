@@ -16,7 +16,7 @@ import pytest
 
 from tanist.broker.handlers import all_routes, clients
 from tanist.broker.handlers.pull import PullHandler
-from tanist.broker.transaction_keeper import TransactionKeeper
+from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.errors import RemoteProtocolError, ResponseError
 from tanist.model.groups import SubscriptionGroupConfig
 from tanist.model.topics import TopicConfig

@@ -3,8 +3,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tanist.broker.config_file import ConfigFile
-from tanist.broker.live_config import LiveConfig
+from tanist.broker.operating.config_file import ConfigFile
+from tanist.broker.operating.live_config import LiveConfig
 from tanist.broker.settings import UPDATABLE_KEYS, BrokerSettings
 from tanist.config import to_properties
 from tanist.errors import ResponseError

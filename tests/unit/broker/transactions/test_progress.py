@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from tanist.broker.transaction_progress import TransactionProgress
+from tanist.broker.transactions.progress import TransactionProgress
 from tests.support.broker_tables import open_offsets
 
 

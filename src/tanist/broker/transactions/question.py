@@ -1,6 +1,6 @@
 """What a broker asks a producer about a transaction: CHECK_TRANSACTION_STATE. Pure."""
 
-from tanist.broker.transactions import Half
+from tanist.broker.transactions.halves import Half
 from tanist.model.message import Appended, Message
 from tanist.model.topics import HALF_TOPIC
 from tanist.protocol.codes import RequestCode

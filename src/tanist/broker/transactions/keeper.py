@@ -11,13 +11,13 @@ import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from tanist.broker.half_queue import HalfQueue
-from tanist.broker.open_transactions import HalfPlace, OpenTransactions
 from tanist.broker.state import BrokerState
-from tanist.broker.transaction_ops import OpNotes, named_offsets
-from tanist.broker.transaction_progress import TransactionProgress
-from tanist.broker.transaction_question import make_question
-from tanist.broker.transactions import HALF_QUEUE_ID, Half, Rules
+from tanist.broker.transactions.half_queue import HalfQueue
+from tanist.broker.transactions.halves import HALF_QUEUE_ID, Half, Rules
+from tanist.broker.transactions.open_transactions import HalfPlace, OpenTransactions
+from tanist.broker.transactions.ops import OpNotes, named_offsets
+from tanist.broker.transactions.progress import TransactionProgress
+from tanist.broker.transactions.question import make_question
 from tanist.errors import DiskFull, MQError, NotWritable, ProtocolError, ResponseError
 from tanist.model.message import Appended, Message, SysFlag
 from tanist.model.topics import HALF_TOPIC

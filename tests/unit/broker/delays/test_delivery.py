@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tanist.broker import delivery as delivery_module
-from tanist.broker.delivery import Delivery
+from tanist.broker.delays import delivery as delivery_module
+from tanist.broker.delays.delivery import Delivery
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
 from tanist.model.message import Message

@@ -5,7 +5,7 @@ nobody ended.
 """
 
 from tanist.broker.offsets import OffsetTable
-from tanist.broker.transactions import HALF_QUEUE_ID
+from tanist.broker.transactions.halves import HALF_QUEUE_ID
 from tanist.model.groups import TRANSACTION_GROUP
 from tanist.model.topics import HALF_OP_TOPIC, HALF_TOPIC
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tanist.broker.stats import Counters, Stat
+from tanist.broker.operating.stats import Counters, Stat
 
 SECOND_MS, MINUTE_MS, HOUR_MS = 1_000, 60_000, 3_600_000
 DAY = 738_000

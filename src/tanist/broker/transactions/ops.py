@@ -7,7 +7,7 @@ comma. They are gathered for a few seconds, because a note each would double wha
 from collections import deque
 from collections.abc import Iterator
 
-from tanist.broker.transactions import HALF_QUEUE_ID
+from tanist.broker.transactions.halves import HALF_QUEUE_ID
 from tanist.model.message import Message
 from tanist.model.property_names import TAGS, WAIT
 from tanist.model.topics import HALF_OP_TOPIC

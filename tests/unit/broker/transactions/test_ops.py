@@ -1,6 +1,6 @@
 import pytest
 
-from tanist.broker.transaction_ops import MAX_GATHERED, OpNotes, named_offsets
+from tanist.broker.transactions.ops import MAX_GATHERED, OpNotes, named_offsets
 from tanist.model.host import pack_host
 from tanist.model.message import Message
 from tanist.model.topics import HALF_OP_TOPIC

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from tanist.broker.counting import Counting
+from tanist.broker.operating.counting import Counting
+from tanist.broker.operating.stats import Stat
 from tanist.broker.state import BrokerState
-from tanist.broker.stats import Stat
 from tests.support.broker_tables import open_state
 from tests.support.clocks import FakeClock
 from tests.support.messages import TOPIC, make_message

@@ -7,9 +7,9 @@ note that it was delivered.
 from collections.abc import Callable
 from pathlib import Path
 
-from tanist.broker.level_schedule import LevelSchedule
+from tanist.broker.delays.levels import LevelSchedule
+from tanist.broker.delays.timers import TimerSchedule
 from tanist.broker.settings import BrokerSettings
-from tanist.broker.timer_schedule import TimerSchedule
 from tanist.clock import Clock
 from tanist.model.data_version import DataVersion
 from tanist.model.timer_progress import TimerProgress

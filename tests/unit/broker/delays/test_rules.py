@@ -1,6 +1,12 @@
 import pytest
 
-from tanist.broker.delays import DelayRules, NotDeliverable, deliver_by_level, deliver_by_timer, postpone
+from tanist.broker.delays.rules import (
+    DelayRules,
+    NotDeliverable,
+    deliver_by_level,
+    deliver_by_timer,
+    postpone,
+)
 from tanist.errors import ResponseError
 from tanist.model.message import Message, SysFlag
 from tanist.model.topics import SCHEDULE_TOPIC, TIMER_TOPIC

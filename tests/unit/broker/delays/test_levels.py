@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tanist.broker.level_schedule import LevelSchedule
+from tanist.broker.delays.levels import LevelSchedule
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.sync import DelayOffsetTable
 from tanist.store.config_table import ConfigTable

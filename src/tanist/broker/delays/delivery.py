@@ -11,7 +11,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from tanist.broker.delays import (
+from tanist.broker.delays.delivered import EarlierDeliveries
+from tanist.broker.delays.rules import (
     TIMER_QUEUE_ID,
     NotDeliverable,
     cancel_key,
@@ -19,7 +20,6 @@ from tanist.broker.delays import (
     deliver_by_timer,
     timer_out_ms,
 )
-from tanist.broker.delivered import EarlierDeliveries
 from tanist.broker.queue_look import queue_bounds
 from tanist.broker.state import BrokerState
 from tanist.errors import DiskFull, NotWritable, ProtocolError, RemoteProtocolError

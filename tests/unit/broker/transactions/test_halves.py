@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from tanist.broker.transactions import Half, Rules, prepare
+from tanist.broker.transactions.halves import Half, Rules, prepare
 from tanist.errors import ResponseError
 from tanist.model.host import pack_host
 from tanist.model.message import Message, SysFlag

@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tanist.broker import transaction_keeper
-from tanist.broker.open_transactions import OpenTransactions
-from tanist.broker.transactions import Half
+from tanist.broker.transactions import keeper as transaction_keeper
+from tanist.broker.transactions.halves import Half
+from tanist.broker.transactions.open_transactions import OpenTransactions
 from tanist.errors import StoreError
 from tanist.model.groups import TRANSACTION_GROUP
 from tanist.model.message import Message, SysFlag

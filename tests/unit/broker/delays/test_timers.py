@@ -1,6 +1,6 @@
 import tracemalloc
 
-from tanist.broker.timer_schedule import TimerSchedule
+from tanist.broker.delays.timers import TimerSchedule
 from tanist.model.timer_progress import TimerProgress
 
 NOW_MS = 1_700_000_000_000

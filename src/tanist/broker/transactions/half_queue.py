@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tanist.broker.open_transactions import HalfPlace
 from tanist.broker.queue_look import queue_bounds
-from tanist.broker.transactions import HALF_QUEUE_ID, Half
+from tanist.broker.transactions.halves import HALF_QUEUE_ID, Half
+from tanist.broker.transactions.open_transactions import HalfPlace
 from tanist.model.message import TRANSACTION_MASK, SysFlag
 from tanist.model.offsets import QueueOffset
 from tanist.model.topics import HALF_OP_TOPIC, HALF_TOPIC

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tanist.broker.config_file import ConfigFile
+from tanist.broker.operating.config_file import ConfigFile
 from tanist.broker.settings import UPDATABLE_KEYS, BrokerSettings
 from tanist.config import parse_settings, to_properties
 from tanist.errors import ConfigError, ResponseError

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from tanist.broker.open_transactions import HalfPlace, OpenTransactions
+from tanist.broker.transactions.open_transactions import HalfPlace, OpenTransactions
 
 
 def opened(*dues_ms: int, **options: int) -> OpenTransactions:

@@ -7,9 +7,9 @@ that handles every request in the turn in which it came has no queues of request
 import shutil
 from collections.abc import Callable
 
+from tanist.broker.operating.stats import Daily, Rates
 from tanist.broker.queue_look import queue_bounds
 from tanist.broker.state import BrokerState
-from tanist.broker.stats import Daily, Rates
 from tanist.broker.writer import MAX_WAITING_SENDS
 from tanist.model.topics import SCHEDULE_TOPIC
 from tanist.protocol.codes import OUR_VERSION, Version
