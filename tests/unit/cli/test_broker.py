@@ -77,4 +77,4 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_the_help_says_what_does_not_work_yet() -> None:
     shown = broker("--help")
     assert shown.exit_code == 0
-    assert "Not yet" in shown.output
+    assert "no slaves yet" in shown.output
