@@ -20,7 +20,7 @@ run: setup ## Run a name server and a broker on this machine, until Ctrl-C
 	$(BIN)/python scripts/run.py
 
 test: setup ## Run the tests on all cores; ARGS="tests/unit -k name" picks some
-	$(BIN)/pytest -n logical $(ARGS)
+	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 check: lint layers types test behaviours ## Run all that has to pass before a commit
 

@@ -1,5 +1,6 @@
 """What every test may use: the partner marker and the partners as fixtures."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,11 @@ from tests.support import partners
 from tests.support.rocketmq import RocketMQ
 
 pytest_plugins = ["tests.support.behaviours"]
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Two a core: tests with partners wait for them more than they work."""
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.hookimpl(tryfirst=True)
