@@ -232,9 +232,10 @@ class PullHandler:
             is_wanted=pull.is_wanted,
             has_time=self._scan_timer() if isinstance(pull.is_wanted, PropertyFilter) else None,
         )
-        self._state.pull_progress.note(
-            request.consumer_group, request.topic, request.queue_id, found.next_offset
-        )
+        if found.max_offset:
+            self._state.pull_progress.note(
+                request.consumer_group, request.topic, request.queue_id, found.next_offset
+            )
         return found
 
     def _scan_timer(self) -> Callable[[], bool]:
