@@ -14,6 +14,8 @@ from tanist.protocol.codes import ResponseCode
 
 MAX_GROUPS_PER_CONNECTION = 1_000
 """Groups cost memory, and consumer groups a topic each. No process needs more of them."""
+MAX_NEW_GROUPS = 64
+"""Groups that one heartbeat makes. The next one makes more; a group that is pulled for comes by itself."""
 MAX_MEMBERS = 200_000
 """Members of all groups together; a client is a member of each of its groups."""
 MAX_SUBSCRIPTION_BYTES = 64 << 20

@@ -13,7 +13,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tanist.broker.client_limits import check_group_count, check_heartbeat, check_room, subscriptions_bytes
-from tanist.broker.consumer_group import Client, ClientConnection, ConsumerGroup, Member
+from tanist.broker.consumer_group import (
+    Client,
+    ClientConnection,
+    ConsumerGroup,
+    Member,
+    merge_subscriptions,
+)
 from tanist.errors import ResponseError
 from tanist.model.groups import MessageModel
 from tanist.model.subscription import SubscriptionData
@@ -239,12 +245,17 @@ class ClientTable:
         return next(itertools.islice(members.values(), number % len(members), None)).client
 
     def _check_room(self, heartbeat: HeartbeatData, *, joining_count: int) -> None:
-        growth_bytes = 0
+        after: dict[str, Mapping[str, SubscriptionData]] = {}
         if not _is_short(heartbeat):
+            # A group may be listed twice, and keep what is newer than the heartbeat.
             for consumer in heartbeat.consumer_data_set:
-                group = self._consumers.get(consumer.group_name)
-                growth_bytes += subscriptions_bytes(consumer.subscription_data_set)
-                growth_bytes -= group.subscription_bytes if group is not None else 0
+                name = consumer.group_name
+                before = after[name] if name in after else self.subscriptions(name)
+                after[name] = merge_subscriptions(before, consumer.subscription_data_set)
+        growth_bytes = sum(
+            subscriptions_bytes(kept.values()) - subscriptions_bytes(self.subscriptions(name).values())
+            for name, kept in after.items()
+        )
         # Whoever takes no more than before is welcome, also where there is no room.
         if joining_count > 0 or growth_bytes > 0:
             check_room(

@@ -1,6 +1,6 @@
 """One consumer group as its members' heartbeats describe it. Pure."""
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -80,16 +80,8 @@ class ConsumerGroup:
         return all(member.client.client_id != left.client.client_id for member in self.members.values())
 
     def subscribe(self, wanted: Iterable[SubscriptionData]) -> bool:
-        """Want exactly these topics from now on. Returns whether the set of topics changes.
-
-        A heartbeat may have been overtaken by a newer one, so a subscription that is not newer than
-        the one there is changes nothing.
-        """
-        before = self.subscriptions
-        after: dict[str, SubscriptionData] = {}
-        for new in wanted:
-            old = after.get(new.topic) or before.get(new.topic)
-            after[new.topic] = old if old is not None and old.sub_version >= new.sub_version else new
+        """Want exactly these topics from now on. Returns whether the set of topics changes."""
+        before, after = self.subscriptions, merge_subscriptions(self.subscriptions, wanted)
         self.subscriptions = after
         self.subscription_bytes = subscriptions_bytes(after.values())
         return after.keys() != before.keys()
@@ -98,3 +90,18 @@ class ConsumerGroup:
         """The connection of this client that was heard of last."""
         found = [member for member in self.members.values() if member.client.client_id == client_id]
         return max(found, key=lambda member: member.seen_ms).client if found else None
+
+
+def merge_subscriptions(
+    before: Mapping[str, SubscriptionData], wanted: Iterable[SubscriptionData]
+) -> dict[str, SubscriptionData]:
+    """What a group wants that wants exactly these topics from now on.
+
+    A heartbeat may have been overtaken by a newer one, so a subscription that is not newer than the one
+    there is changes nothing.
+    """
+    after: dict[str, SubscriptionData] = {}
+    for new in wanted:
+        old = after.get(new.topic) or before.get(new.topic)
+        after[new.topic] = old if old is not None and old.sub_version >= new.sub_version else new
+    return after

@@ -1,6 +1,7 @@
 """All consumer groups of one broker. Changes are made as those of topics are: saved, then shown whole."""
 
 import logging
+from collections.abc import Iterable
 
 import msgspec
 
@@ -69,15 +70,25 @@ class GroupTable:
 
     def ensure(self, group: str) -> SubscriptionGroupConfig | None:
         """The group, made if groups may come by themselves; None if it is not there and can not come."""
-        if (found := self.find(group)) is not None or not self.settings.auto_create_subscription_group:
-            return found
-        config = SubscriptionGroupConfig(group_name=group)
-        try:
-            check_group_name(group)
-            self.put(config)
-        except ResponseError:
-            return None
-        return config
+        found = self.find(group)
+        return found if found is not None else self.ensure_several([group], max_new=1).get(group)
+
+    def ensure_several(self, groups: Iterable[str], *, max_new: int) -> dict[str, SubscriptionGroupConfig]:
+        """Those of the groups that are there or can come, in one change. At most ``max_new`` are made."""
+        known: dict[str, SubscriptionGroupConfig] = {}
+        new: dict[str, SubscriptionGroupConfig] = {}
+        room = min(max_new, self.settings.max_subscription_group_count - len(self.table.groups))
+        if not self.settings.auto_create_subscription_group:
+            room = 0
+        for group in groups:
+            if (found := self.find(group)) is not None:
+                known[group] = found
+            elif len(new) < room and _is_group_name(group):
+                new[group] = SubscriptionGroupConfig(group_name=group)
+        if new:
+            self._replace(self.table.groups | new, self.table.forbidden_table)
+            _log.info("groups created count=%d first=%s", len(new), next(iter(new)))
+        return known | new
 
     def absence(self, group: str) -> str:
         """Why a group is not there and was not made, for whoever asked for it."""
@@ -134,3 +145,11 @@ class GroupTable:
         )
         self._file.save(table)
         self.table = table
+
+
+def _is_group_name(group: str) -> bool:
+    try:
+        check_group_name(group)
+    except ResponseError:
+        return False
+    return True

@@ -46,7 +46,10 @@ class LongAnswers:
         self._unfinished: deque[_Unfinished] = deque()
 
     def make(self, request: Command, connection: Connection, steps: Steps) -> Command | None:
-        """The answer if one turn is enough; None if it will be sent later, or nobody waits for it."""
+        """The answer if one turn is enough; None if it will be sent later, or nobody waits for it.
+
+        What ``steps`` hold of the request is kept as long: they are to reply to it without its content.
+        """
         if request.is_one_way:
             return None
         if not self._unfinished and (answer := self._take_turn(steps)) is not None:
@@ -54,7 +57,7 @@ class LongAnswers:
         if len(self._unfinished) >= _MAX_WAITING:
             steps.close()
             raise ResponseError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many long questions at once")
-        self._unfinished.append(_Unfinished(steps, request, connection))
+        self._unfinished.append(_Unfinished(steps, request.without_content(), connection))
         if len(self._unfinished) == 1:
             asyncio.get_running_loop().call_soon(self._go_on)
         return None

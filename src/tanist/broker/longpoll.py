@@ -48,7 +48,7 @@ class ParkedPulls(Generic[OwnerT]):
     def __init__(self, *, max_count: int = MAX_PARKED, max_per_peer: int = MAX_PARKED_PER_PEER) -> None:
         self._max_count = max_count
         self._max_per_peer = max_per_peer
-        self._by_queue: dict[tuple[str, int], list[ParkedPull[OwnerT]]] = {}
+        self._by_queue: dict[tuple[str, int], dict[ParkedPull[OwnerT], None]] = {}
         self._by_deadline: list[tuple[int, int, ParkedPull[OwnerT]]] = []
         self._by_peer: dict[Hashable, set[ParkedPull[OwnerT]]] = {}
         self._numbers = itertools.count()
@@ -78,7 +78,7 @@ class ParkedPulls(Generic[OwnerT]):
         pull.is_waiting = True
         self._count += 1
         self._text_chars += pull.text_chars
-        self._by_queue.setdefault((pull.topic, pull.queue_id), []).append(pull)
+        self._by_queue.setdefault((pull.topic, pull.queue_id), {})[pull] = None
         self._by_peer.setdefault(pull.peer, set()).add(pull)
         heapq.heappush(self._by_deadline, (pull.deadline_ms, next(self._numbers), pull))
         if len(self._by_deadline) > 2 * self._count + _SLACK:
@@ -86,24 +86,26 @@ class ParkedPulls(Generic[OwnerT]):
             self._by_deadline = [entry for entry in self._by_deadline if entry[2].is_waiting]
             heapq.heapify(self._by_deadline)
 
-    def arrive(self, topic: str, queue_id: int, max_offset: int) -> list[ParkedPull[OwnerT]]:
-        """A queue has grown: take out the pulls that have not seen all of it."""
-        waiting = self._by_queue.get((topic, queue_id))
-        if not waiting:
-            return []
-        due = [pull for pull in waiting if pull.queue_offset < max_offset]
-        self._take(due)
-        return due
+    def behind(self, topic: str, queue_id: int, max_offset: int) -> list[ParkedPull[OwnerT]]:
+        """The pulls that have not seen all of a queue, which has grown. They wait until they are taken."""
+        waiting = self._by_queue.get((topic, queue_id), ())
+        return [pull for pull in waiting if pull.queue_offset < max_offset]
 
-    def expire(self, now_ms: int) -> list[ParkedPull[OwnerT]]:
-        """Take out the pulls whose time is over, the longest overdue first."""
-        due: list[ParkedPull[OwnerT]] = []
-        while self._by_deadline and self._by_deadline[0][0] <= now_ms:
-            pull = heapq.heappop(self._by_deadline)[2]
-            if pull.is_waiting:
-                due.append(pull)
-        self._take(due)
-        return due
+    def take(self, pull: ParkedPull[OwnerT]) -> bool:
+        """Take out a pull to go on with it; False if it waits no longer."""
+        if not pull.is_waiting:
+            return False
+        self._take((pull,))
+        return True
+
+    def expire(self, now_ms: int) -> ParkedPull[OwnerT] | None:
+        """Take out the pull whose time has been over for longest; None if no pull's is."""
+        self._forget_answered()
+        if not self._by_deadline or self._by_deadline[0][0] > now_ms:
+            return None
+        pull = heapq.heappop(self._by_deadline)[2]
+        self._take((pull,))
+        return pull
 
     def drop_peer(self, peer: Hashable) -> None:
         """A connection has ended: nobody is there to answer its pulls to."""
@@ -116,22 +118,18 @@ class ParkedPulls(Generic[OwnerT]):
         return due
 
     def _take(self, pulls: Iterable[ParkedPull[OwnerT]]) -> None:
-        queues: set[tuple[str, int]] = set()
         for pull in pulls:
             pull.is_waiting = False
             self._count -= 1
             self._text_chars -= pull.text_chars
-            queues.add((pull.topic, pull.queue_id))
+            of_queue = self._by_queue[pull.topic, pull.queue_id]
+            del of_queue[pull]
+            if not of_queue:
+                del self._by_queue[pull.topic, pull.queue_id]
             of_peer = self._by_peer[pull.peer]
             of_peer.remove(pull)
             if not of_peer:
                 del self._by_peer[pull.peer]
-        for key in queues:
-            rest = [pull for pull in self._by_queue[key] if pull.is_waiting]
-            if rest:
-                self._by_queue[key] = rest
-            else:
-                del self._by_queue[key]
 
     def _forget_answered(self) -> None:
         while self._by_deadline and not self._by_deadline[0][2].is_waiting:

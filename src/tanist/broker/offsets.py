@@ -5,7 +5,7 @@ a group back by that much. The version counts commits by the hundreds: slaves ne
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tanist.clock import Clock
 from tanist.errors import ResponseError
@@ -32,6 +32,10 @@ class OffsetTable:
         self._file = file
         self._clock = clock
         self._offsets: dict[str, dict[int, QueueOffset]] = dict(table.offset_table)
+        self._keys_by_group: dict[str, set[str]] = {}
+        self._keys_by_topic: dict[str, set[str]] = {}
+        for key in self._offsets:
+            self._index(key)
         self._count = sum(map(len, self._offsets.values()))
         self._commit_count = 0
         self._change_count = 0
@@ -64,19 +68,20 @@ class OffsetTable:
 
     def topics_of(self, group: str) -> set[str]:
         """The topics a group has offsets in."""
-        return {topic for topic, of_group in map(_parts, self._offsets) if of_group == group}
-
-    def topics_by_group(self) -> dict[str, set[str]]:
-        """The topics that each group has offsets in."""
-        found: dict[str, set[str]] = {}
-        for topic, group in map(_parts, self._offsets):
-            found.setdefault(group, set()).add(topic)
-        return found
+        return {_parts(key)[0] for key in self._keys_by_group.get(group, ())}
 
     def groups_of(self, topic: str) -> set[str]:
         """The groups that have offsets in a topic."""
-        found = {group for of_topic, group in map(_parts, self._offsets) if of_topic == topic}
+        found = {_parts(key)[1] for key in self._keys_by_topic.get(topic, ())}
         return {group for group in found if _SEPARATOR not in group}
+
+    def keys(self) -> list[str]:
+        """What the offsets lie under, to go through them in steps; see ``queues_at``."""
+        return list(self._offsets)
+
+    def queues_at(self, key: str) -> dict[int, QueueOffset]:
+        """The offsets under one of ``keys``, as they are now; none if they were deleted meanwhile."""
+        return dict(self._offsets.get(key, {}))
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Take a group's offset as it says, also if it goes back: a reset does that, or a lost member.
@@ -84,14 +89,16 @@ class OffsetTable:
         Raises ResponseError if it is the first of its queue and there are too many.
         """
         key = _key(group, topic)
-        queues = self._offsets.get(key) or {}
-        before = queues.get(queue_id)
+        queues = self._offsets.get(key)
+        before = None if queues is None else queues.get(queue_id)
         if before == offset:
             return
         if before is None:
             self._check_room(1)
             self._count += 1
-            self._offsets[key] = queues
+        if queues is None:
+            queues = self._offsets[key] = {}
+            self._index(key)
         queues[queue_id] = QueueOffset(offset)
         self._change_count += 1
         self._commit_count += 1
@@ -103,23 +110,32 @@ class OffsetTable:
                 *(group, topic, queue_id, before, offset),
             )
 
-    def clone(self, source_group: str, destination_group: str, topic: str) -> None:
-        """Let one group stand in a topic where another does."""
-        if queues := self._offsets.get(_key(source_group, topic)):
-            destination = _key(destination_group, topic)
-            growth = len(queues) - len(self._offsets.get(destination, {}))
-            self._check_room(growth)
-            self._count += growth
-            self._offsets[destination] = dict(queues)
+    def clone(self, source_group: str, destination_group: str, topics: Iterable[str]) -> None:
+        """Let one group stand in all these topics where another does.
+
+        Raises ResponseError, and copies nothing, if that would be too many offsets.
+        """
+        copies = {
+            _key(destination_group, topic): dict(queues)
+            for topic in topics
+            if (queues := self._offsets.get(_key(source_group, topic)))
+        }
+        growth = sum(len(copy) - len(self._offsets.get(key, {})) for key, copy in copies.items())
+        self._check_room(growth)
+        self._count += growth
+        self._offsets |= copies
+        for key in copies:
+            self._index(key)
+        if copies:
             self._changed()
 
     def delete_group(self, group: str) -> None:
         """Forget a group's offsets in all topics."""
-        self._delete([key for key in self._offsets if _parts(key)[1] == group])
+        self._delete([*self._keys_by_group.get(group, ())])
 
     def delete_topic(self, topic: str) -> None:
         """Forget all groups' offsets in a topic."""
-        self._delete([key for key in self._offsets if _parts(key)[0] == topic])
+        self._delete([*self._keys_by_topic.get(topic, ())])
 
     def start_save(self) -> Callable[[], None] | None:
         """The disk's part of saving what changed, which may run on another thread; None if nothing did."""
@@ -142,8 +158,17 @@ class OffsetTable:
     def _delete(self, keys: list[str]) -> None:
         for key in keys:
             self._count -= len(self._offsets.pop(key))
+            topic, group = _parts(key)
+            _discard(self._keys_by_topic, topic, key)
+            _discard(self._keys_by_group, group, key)
         if keys:
             self._changed()
+
+    def _index(self, key: str) -> None:
+        """A walk over all keys would take a tenth of a second."""
+        topic, group = _parts(key)
+        self._keys_by_topic.setdefault(topic, set()).add(key)
+        self._keys_by_group.setdefault(group, set()).add(key)
 
     def _check_room(self, growth: int) -> None:
         if growth > 0 and self._count + growth > MAX_OFFSETS:
@@ -169,3 +194,10 @@ def _parts(key: str) -> tuple[str, str]:
     """Topic and group. RocketMQ 5 has keys of three parts too, for broadcasting: those name no group."""
     topic, _, group = key.partition(_SEPARATOR)
     return topic, group
+
+
+def _discard(keys_by_name: dict[str, set[str]], name: str, key: str) -> None:
+    keys = keys_by_name[name]
+    keys.discard(key)
+    if not keys:
+        del keys_by_name[name]

@@ -6,19 +6,28 @@ What a group has pulled and not committed yet is in the hands of its clients: op
 
 from collections.abc import Callable
 
+MAX_NOTED = 200_000
+"""Queues of all groups together. Of one more it is not known what its clients have in hand."""
+_KEEP_STEP = 2_000
+
 
 class PullProgress:
     """Where the pulls of the groups of one broker have ended since its start."""
 
     def __init__(self) -> None:
         self._next_offsets: dict[tuple[str, str], dict[int, int]] = {}
+        self._room = MAX_NOTED
+        self._unchecked: list[tuple[str, str]] = []
 
     def note(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
         """A pull was read: it goes on at ``next_offset``. The caller knows that group and queue exist."""
         key = (group, topic)
         queues = self._next_offsets.get(key)
-        if queues is None:
-            queues = self._next_offsets[key] = {}
+        if queues is None or queue_id not in queues:
+            if not self._room:
+                return
+            self._room -= 1
+            queues = self._next_offsets.setdefault(key, {})
         queues[queue_id] = next_offset
 
     def find(self, group: str, topic: str, queue_id: int) -> int | None:
@@ -26,7 +35,14 @@ class PullProgress:
         return self._next_offsets.get((group, topic), {}).get(queue_id)
 
     def keep(self, is_there: Callable[[str, str], bool]) -> None:
-        """Forget groups in topics for which ``is_there`` no longer holds."""
-        gone = [key for key in self._next_offsets if not is_there(*key)]
-        for key in gone:
-            del self._next_offsets[key]
+        """Forget groups in topics for which ``is_there`` no longer holds.
+
+        A call looks at some of them; the next ones look at the rest, and then at all again.
+        """
+        if not self._unchecked:
+            self._unchecked = list(self._next_offsets)
+        checked = self._unchecked[-_KEEP_STEP:]
+        del self._unchecked[-_KEEP_STEP:]
+        for key in checked:
+            if not is_there(*key):
+                self._room += len(self._next_offsets.pop(key, {}))

@@ -12,7 +12,7 @@ _LOOK_AHEAD_ENTRIES = 800
 """How many entries a pull looks at that matches few of them, before it answers with where it is."""
 _LEAST_CHUNK_ENTRIES = 32
 _SLOW_CHUNK_ENTRIES = 4
-"""How many entries are looked at between two looks at the clock, if looking takes time."""
+"""How many entries are fetched at once if looking at each takes time, so that few of them are looked at."""
 
 
 class Outcome(Enum):
@@ -52,7 +52,7 @@ def read_queue(
     """Read messages whose entry ``is_wanted``, or all if that is None.
 
     At least one is returned, however large it is.
-    The look ends early where it has no time any more; a few entries are looked at in any case.
+    The look ends early where it has no time any more; one entry is looked at in any case.
     """
     queue = store.queues.find(topic, queue_id)
     low, high = (queue.min_offset, queue.max_offset) if queue is not None else (0, 0)
@@ -119,6 +119,11 @@ def _entries(
     chunk_count = max(max_count, _LEAST_CHUNK_ENTRIES) if has_time is None else _SLOW_CHUNK_ENTRIES
     end = min(queue_offset + _LOOK_AHEAD_ENTRIES, queue.max_offset)
     for start in range(queue_offset, end, chunk_count):
-        yield from queue.fields(start, min(chunk_count, end - start))
-        if has_time is not None and not has_time():
-            return
+        entries = queue.fields(start, min(chunk_count, end - start))
+        if has_time is None:
+            yield from entries
+            continue
+        for entry in entries:
+            yield entry
+            if not has_time():
+                return

@@ -5,7 +5,7 @@ new one, and what was seen survives a crash. Every change has its own version.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -143,6 +143,17 @@ class TopicTable:
         """The topic of what a group has to consume again. Tools find a group by its route."""
         return self._ensure(retry_topic(group), queue_count, sys_flag)
 
+    def add_several(self, configs: Iterable[TopicConfig], *, max_new: int) -> None:
+        """Create topics that are not there, in one change: at most ``max_new``, and as many as have room."""
+        new: dict[str, TopicConfig] = {}
+        room = min(max_new, self.settings.max_topic_count - len(self.table.topics))
+        for config in configs:
+            if len(new) < room and self.find(config.topic_name) is None and _is_topic_name(config.topic_name):
+                new[config.topic_name] = config
+        if new:
+            self._replace(self.table.topics | new)
+            _log.info("topics created count=%d first=%s", len(new), next(iter(new)))
+
     def ensure_dead_letter_topic(self, group: str) -> TopicConfig:
         """The topic of what a group gave up on."""
         return self._ensure(dlq_topic(group), _DEAD_LETTER_QUEUES, 0)
@@ -192,3 +203,11 @@ class TopicTable:
         self.table = table
         for listener in self._listeners:
             listener()
+
+
+def _is_topic_name(topic: str) -> bool:
+    try:
+        check_topic_name(topic)
+    except ResponseError:
+        return False
+    return True

@@ -307,7 +307,7 @@ class Connection(asyncio.Protocol):
                     if unsent_bytes > self._limits.low_water_bytes:
                         unsent_bytes = 0
                         self._flush()
-                        if self._is_paused and self._holds_back:
+                        if self._is_paused and self._holds_back and self._cause is None:
                             self._backlog = frames
                             break
                 if self._cause is not None:

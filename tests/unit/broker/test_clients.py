@@ -238,6 +238,22 @@ def test_more_subscriptions_than_there_is_room_for_are_told_that_we_are_busy(
     assert room.table.member_ids("H") == [second.peer]
 
 
+def test_room_for_subscriptions_is_not_gained_by_what_a_heartbeat_only_seems_to_give_up(
+    room: Room, first: FakeConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_limits, "MAX_SUBSCRIPTION_BYTES", 10_000)
+    many = subscribe("T", " || ".join(f"tag-{number}" for number in range(50)), sub_version=2)
+    room.beat(first, consumer("G", many))
+    for decoys in (
+        [consumer("G", subscribe("T", "a", sub_version=1))],  # Older than what the group keeps.
+        [consumer("G"), consumer("G"), consumer("G", many)],
+    ):
+        with pytest.raises(ResponseError) as refusal:
+            room.beat(first, *decoys, consumer("H", many))
+        assert refusal.value.code == ResponseCode.SYSTEM_BUSY
+        assert set(room.table.subscriptions("G")) == {"T"}
+
+
 @pytest.mark.parametrize(
     "heartbeat",
     [

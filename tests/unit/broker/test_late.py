@@ -151,3 +151,18 @@ def test_what_goes_wrong_later_is_answered_too(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.ERROR):
         asyncio.run(scenario())
     assert "late answer failed" in caplog.text
+
+
+def test_a_question_that_waits_keeps_no_more_of_its_request_than_an_answer_needs() -> None:
+    async def scenario() -> None:
+        work, connection = Work(), FakeConnection()
+        request = Command.request(208, ext={"topic": "T" * 1000}, body=b"x" * 1000, opaque=7)
+        steps = work.steps(request.without_content(), "a", 3)
+        assert work.answers.make(request, connection, steps) is None
+        (waiting,) = work.answers._unfinished
+        assert (waiting.request.ext, bytes(waiting.request.body)) == ({}, b"")
+        await _turn(5)
+        (answer,) = connection.take_sent()
+        assert answer.opaque == 7
+
+    asyncio.run(scenario())

@@ -113,7 +113,6 @@ def test_a_group_and_a_topic_are_looked_up_from_either_side(offsets: OffsetTable
         offsets.commit(group, topic, 1, 4)
     assert offsets.topics_of("G") == {"T", "U"}
     assert offsets.groups_of("T") == {"G", "H"}
-    assert offsets.topics_by_group() == {group: offsets.topics_of(group) for group in ("G", "H")}
     assert offsets.queues("G", "T") == {1: 4}
     assert offsets.queues("G", "V") == {}
 
@@ -155,15 +154,41 @@ def test_the_keys_of_broadcasting_groups_name_no_group(tmp_path: Path) -> None:
 def test_a_group_can_begin_where_another_stands(offsets: OffsetTable) -> None:
     offsets.commit("G", "T", 0, 4)
     offsets.commit("H", "T", 1, 9)
-    offsets.clone("G", "H", "T")
+    offsets.clone("G", "H", ["T"])
     assert offsets.queues("H", "T") == {0: 4}
     offsets.commit("H", "T", 0, 5)
     assert offsets.find("G", "T", 0) == 4
 
 
+def test_topics_are_cloned_all_or_none(offsets: OffsetTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    for topic in ("T", "U"):
+        offsets.commit("G", topic, 0, 4)
+    monkeypatch.setattr(offsets_module, "MAX_OFFSETS", 3)
+    with pytest.raises(ResponseError):
+        offsets.clone("G", "H", ["T", "U"])
+    assert offsets.topics_of("H") == set()
+    monkeypatch.setattr(offsets_module, "MAX_OFFSETS", 4)
+    offsets.clone("G", "H", ["T", "U"])
+    assert offsets.topics_of("H") == {"T", "U"}
+
+
+def test_what_is_looked_up_from_either_side_is_what_the_table_holds(
+    tmp_path: Path, offsets: OffsetTable
+) -> None:
+    for group, topic in (("G", "T"), ("G", "U"), ("H", "T")):
+        offsets.commit(group, topic, 1, 4)
+    offsets.clone("G", "I", ["U"])
+    offsets.delete_topic("T")
+    offsets.commit("H", "T", 0, 1)
+    offsets.save()
+    for table in (offsets, open_offsets(tmp_path)):
+        assert [table.groups_of(topic) for topic in ("T", "U")] == [{"H"}, {"G", "I"}]
+        assert [table.topics_of(group) for group in ("G", "H", "I")] == [{"U"}, {"T"}, {"U"}]
+
+
 def test_cloning_a_group_that_stands_nowhere_changes_nothing(offsets: OffsetTable) -> None:
     offsets.commit("H", "T", 1, 9)
-    offsets.clone("G", "H", "T")
+    offsets.clone("G", "H", ["T"])
     assert offsets.queues("H", "T") == {1: 9}
 
 
@@ -173,7 +198,7 @@ def test_a_table_that_is_full_takes_only_what_it_knows(
     monkeypatch.setattr(offsets_module, "MAX_OFFSETS", 3)
     for queue_id in range(3):
         offsets.commit("G", "T", queue_id, 5)
-    for refused in (lambda: offsets.commit("G", "T", 3, 5), lambda: offsets.clone("G", "H", "T")):
+    for refused in (lambda: offsets.commit("G", "T", 3, 5), lambda: offsets.clone("G", "H", ["T"])):
         with pytest.raises(ResponseError) as refusal:
             refused()
         assert refusal.value.code == ResponseCode.SYSTEM_BUSY

@@ -1,3 +1,6 @@
+import pytest
+
+from tanist.broker import pull_progress
 from tanist.broker.pull_progress import PullProgress
 
 
@@ -18,3 +21,33 @@ def test_a_group_or_topic_that_is_gone_is_forgotten() -> None:
     progress.note("H", "T", 0, 20)
     progress.keep(lambda group, _topic: group == "H")
     assert (progress.find("G", "T", 0), progress.find("H", "T", 0)) == (None, 20)
+
+
+def test_so_many_queues_are_noted_and_those_that_are_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pull_progress, "MAX_NOTED", 2)
+    progress = PullProgress()
+    for queue_id in range(3):
+        progress.note("G", "T", queue_id, 1)
+    progress.note("H", "T", 0, 1)
+    progress.note("G", "T", 0, 2)
+    assert [progress.find("G", "T", queue_id) for queue_id in range(3)] == [2, 1, None]
+    progress.keep(lambda _group, _topic: False)
+    progress.note("H", "T", 0, 1)
+    assert progress.find("H", "T", 0) == 1
+
+
+def test_many_groups_are_looked_at_a_few_at_a_time_and_none_is_left_out() -> None:
+    progress, looked_at = PullProgress(), list[str]()
+
+    def is_there(group: str, _topic: str) -> bool:
+        looked_at.append(group)
+        return True
+
+    names = [f"G{number}" for number in range(5_000)]
+    for name in names:
+        progress.note(name, "T", 0, 1)
+    progress.keep(is_there)
+    assert len(looked_at) <= 2_000
+    for _ in range(2):
+        progress.keep(is_there)
+    assert sorted(looked_at) == sorted(names)

@@ -485,6 +485,24 @@ def test_answers_that_the_peer_does_not_take_are_held_until_it_does() -> None:
     in_loop(scenario)
 
 
+def test_a_connection_that_is_given_up_while_it_answers_keeps_no_requests() -> None:
+    class Strict(FakeKeeper):
+        def note_held(self, connection: Connection, size_bytes: int) -> None:
+            connection.give_up(CloseCause.NOT_READING, "too much is held")
+
+    def scenario() -> None:
+        scene = Scene()
+        handlers: dict[int, Handler] = {BIG: lambda request, _: request.reply(body=bytes(20_000))}
+        scene.connection = Connection(handlers, LIMITS, Strict(), holds_back=True)
+        scene.transport.attach(scene.connection)
+        scene.transport.is_slow = True
+        scene.receive(*(ask(BIG, number) for number in range(10)))
+        assert scene.transport.is_aborted
+        assert scene.connection._backlog is None
+
+    in_loop(scenario)
+
+
 def test_small_answers_that_pile_up_are_noticed_at_the_next_look() -> None:
     def scenario() -> None:
         scene = Scene(handlers={BIG: lambda request, _connection: request.reply(body=bytes(1500))})

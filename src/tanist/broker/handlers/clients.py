@@ -4,17 +4,16 @@ The tables decide; here their actions are carried out on the connections.
 """
 
 import logging
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Sequence
 
-from tanist.broker.client_limits import check_locks
+from tanist.broker.client_limits import MAX_NEW_GROUPS, check_locks
 from tanist.broker.clients import Action, AskForSubscriptions, CloseConnection, EnsureGroup, NotifyMembers
 from tanist.broker.consumer_group import Client
 from tanist.broker.heartbeat import read_heartbeat
 from tanist.broker.message_filter import condition_of
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
-from tanist.model.topics import TopicSysFlag
+from tanist.model.topics import TopicConfig, TopicSysFlag, retry_topic
 from tanist.protocol.bodies import decode_java_json, encode_body
 from tanist.protocol.bodies.client import (
     ClientConfigCheck,
@@ -140,11 +139,12 @@ class ClientHandler:
         return command.reply(body=encode_body(self._state.clients.producer_table()))
 
 
-def _carry_out(state: BrokerState, actions: Iterable[Action]) -> None:
+def _carry_out(state: BrokerState, actions: Sequence[Action]) -> None:
+    _ensure_groups(state, {action.group: action for action in actions if isinstance(action, EnsureGroup)})
     for action in actions:
         match action:
             case EnsureGroup():
-                _ensure_group(state, action)
+                pass  # All of them together, before.
             case NotifyMembers():
                 _notify(state, action)
             case CloseConnection(connection, reason):
@@ -153,15 +153,24 @@ def _carry_out(state: BrokerState, actions: Iterable[Action]) -> None:
                 pass  # The answer to the heartbeat does it.
 
 
-def _ensure_group(state: BrokerState, wanted: EnsureGroup) -> None:
-    """Clients and operators find a group through the route of its retry topic."""
-    config = state.groups.ensure(wanted.group)
-    if config is None:
-        return
-    sys_flag = int(TopicSysFlag.UNIT_SUB) if wanted.is_unit_mode else 0
-    # Without room for its topic the group still consumes; who sends something back is told why it can not.
-    with suppress(ResponseError):
-        state.topics.ensure_retry_topic(wanted.group, queue_count=config.retry_queue_count, sys_flag=sys_flag)
+def _ensure_groups(state: BrokerState, wanted: dict[str, EnsureGroup]) -> None:
+    """Clients and operators find a group through the route of its retry topic.
+
+    All new groups are one change, and so are their topics: each change is a whole table on the disk.
+    Without room for its topic a group still consumes; who sends something back is told why it can not.
+    """
+    groups = state.groups.ensure_several(wanted, max_new=MAX_NEW_GROUPS)
+    missing = [
+        TopicConfig(
+            topic_name=topic,
+            read_queue_count=config.retry_queue_count,
+            write_queue_count=config.retry_queue_count,
+            topic_sys_flag=int(TopicSysFlag.UNIT_SUB) if wanted[group].is_unit_mode else 0,
+        )
+        for group, config in groups.items()
+        if state.topics.find(topic := retry_topic(group)) is None
+    ]
+    state.topics.add_several(missing, max_new=MAX_NEW_GROUPS)
 
 
 def _notify(state: BrokerState, change: NotifyMembers) -> None:

@@ -76,12 +76,12 @@ class ConsumptionHandler:
             topics = sorted(named)
         else:
             topics = consumed_topics(self._state, group, self._topics(group, request.topic))
-        steps = self._stats_answer(command, group, topics)
+        steps = self._stats_answer(command.without_content(), group, topics)
         return self._state.long_answers.make(command, connection, steps)
 
     def get_broker_stats(self, command: Command, connection: Connection) -> Command | None:
         is_ordered = command.header(BrokerConsumeStatsRequest).is_ordered
-        steps = self._broker_stats_answer(command, is_ordered=is_ordered)
+        steps = self._broker_stats_answer(command.without_content(), is_ordered=is_ordered)
         return self._state.long_answers.make(command, connection, steps)
 
     def get_time_spans(self, command: Command, connection: Connection) -> Command | None:
@@ -89,12 +89,13 @@ class ConsumptionHandler:
         config = self._state.topics.find(request.topic)
         if config is None:
             raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, f"topic {request.topic} does not exist")
-        steps = self._time_spans_answer(command, request.group, config)
+        steps = self._time_spans_answer(command.without_content(), request.group, config)
         return self._state.long_answers.make(command, connection, steps)
 
     def get_corrections(self, command: Command, connection: Connection) -> Command | None:
         request = command.header(QueryCorrectionOffsetRequest)
-        return self._state.long_answers.make(command, connection, self._corrections_answer(command, request))
+        steps = self._corrections_answer(command.without_content(), request)
+        return self._state.long_answers.make(command, connection, steps)
 
     def list_groups(self, command: Command, _connection: Connection) -> Command:
         """The groups that want a topic now, and those that left offsets in it."""
@@ -128,9 +129,8 @@ class ConsumptionHandler:
         topics = self._topics(source, request.topic)
         if not request.is_offline:
             topics = set(consumed_topics(self._state, source, topics))
-        for topic in topics:
-            if self._state.topics.find(topic) is not None:
-                self._state.offsets.clone(source, destination, topic)
+        there = [topic for topic in topics if self._state.topics.find(topic) is not None]
+        self._state.offsets.clone(source, destination, there)
         _log.info(
             "offsets cloned source=%s destination=%s topics=%d by=%s",
             *(source, destination, len(topics), connection.peer),
@@ -155,10 +155,9 @@ class ConsumptionHandler:
     def _broker_stats_answer(self, command: Command, *, is_ordered: bool) -> Steps:
         state, groups, backlog = self._state, list[bytes](), _Backlog()
         tables = QueueTables(state.settings.broker_name)
-        topics_by_group = state.offsets.topics_by_group()
         for group in sorted(state.groups.table.groups):
             stats: list[bytes] = []
-            for topic in consumed_topics(state, group, topics_by_group.get(group, set())):
+            for topic in consumed_topics(state, group, state.offsets.topics_of(group)):
                 config = state.topics.find(topic)
                 if config is None or (is_ordered and not config.is_ordered):
                     continue

@@ -48,7 +48,7 @@ class MessageHandler:
         A key may be that of millions of messages outside the time that was asked for, so the search
         is made in turns.
         """
-        steps = self._query_answer(command, command.header(QueryMessageRequest))
+        steps = self._query_answer(command.without_content(), command.header(QueryMessageRequest))
         return self._state.long_answers.make(command, connection, steps)
 
     def query_queue(self, command: Command, _connection: Connection) -> Command:

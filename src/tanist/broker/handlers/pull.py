@@ -9,6 +9,7 @@ checked  ->  read  ->  answered
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -40,8 +41,8 @@ _MAX_SUSPEND_MS = 600_000
 """No client waits as long for an answer; one that asks for more is told earlier that nothing came."""
 _MAX_BODY_BYTES = MAX_FRAME_BYTES - (64 << 10)
 """What ``maxTransferBytesOnMessageInMemory`` may ask for beyond this would fit no frame."""
-_MAX_SCAN_S = 0.005
-"""How long one pull looks for messages by their properties, before it answers with where it is."""
+_TURN_S = 0.005
+"""How long all pulls together look for messages by their properties in one turn of the event loop."""
 
 _CODES = {
     Outcome.FOUND: ResponseCode.SUCCESS,
@@ -71,6 +72,8 @@ class PullHandler:
         self._parked: ParkedPulls[_Pull] = ParkedPulls()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
+        self._slow: OrderedDict[ParkedPull[_Pull], None] = OrderedDict()
+        self._turn_end_s: float | None = None
         self._is_closing = False
 
     def routes(self) -> dict[int, Handler]:
@@ -100,9 +103,17 @@ class PullHandler:
         return self._answer(pull, found)
 
     def on_indexed(self, topic: str, queue_id: int, max_offset: int) -> None:
-        """A queue has grown: whoever waits there for what came is answered. Never raises."""
-        for parked in self._parked.arrive(topic, queue_id, max_offset):
-            self._resume(parked, may_wait=True)
+        """A queue has grown: whoever waits there for what came is answered. Never raises.
+
+        Who has to look at properties does so in turns, and stays parked until it has its own.
+        """
+        for parked in self._parked.behind(topic, queue_id, max_offset):
+            if isinstance(parked.owner.is_wanted, PropertyFilter):
+                self._slow[parked] = None
+            elif self._parked.take(parked):
+                self._resume(parked, may_wait=True)
+        if self._slow:
+            self._scan_end_s()
 
     def on_lost(self, connection: Connection) -> None:
         """A connection was closed: its pulls wait no longer."""
@@ -115,6 +126,7 @@ class PullHandler:
         RocketMQ 4.9 whose pull is lost with its connection asks again only after half a minute.
         """
         self._is_closing = True
+        self._slow.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -220,15 +232,33 @@ class PullHandler:
             is_wanted=pull.is_wanted,
             has_time=self._scan_timer() if isinstance(pull.is_wanted, PropertyFilter) else None,
         )
-        self._state.pull_progress.note(
-            request.consumer_group, request.topic, request.queue_id, found.next_offset
-        )
+        if found.max_offset:
+            self._state.pull_progress.note(
+                request.consumer_group, request.topic, request.queue_id, found.next_offset
+            )
         return found
 
     def _scan_timer(self) -> Callable[[], bool]:
-        clock = self._state.clock
-        end_s = clock.monotonic_s() + _MAX_SCAN_S
+        clock, end_s = self._state.clock, self._scan_end_s()
         return lambda: clock.monotonic_s() < end_s
+
+    def _scan_end_s(self) -> float:
+        """When the pulls of this turn have looked at properties for long enough; begins a turn if none is."""
+        if self._turn_end_s is None:
+            self._turn_end_s = self._state.clock.monotonic_s() + _TURN_S
+            asyncio.get_running_loop().call_soon(self._next_turn)
+        return self._turn_end_s
+
+    def _next_turn(self) -> None:
+        """Go on with those that look at properties, in the order in which messages came for them."""
+        self._turn_end_s = None
+        if not self._slow:
+            return
+        has_time = self._scan_timer()
+        while self._slow and has_time():
+            parked, _ = self._slow.popitem(last=False)
+            if self._parked.take(parked):
+                self._resume(parked, may_wait=True)
 
     def _answer(self, pull: _Pull, found: QueueRead) -> bytes:
         code = _code(found, pull.request.queue_offset)
@@ -309,9 +339,13 @@ class PullHandler:
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._expire)
 
     def _expire(self) -> None:
+        """Answer those whose time is over, for a short time; the timer comes back at once for the rest."""
         self._timer = None
-        for parked in self._parked.expire(self._now_ms()):
+        now_ms, end_s = self._now_ms(), self._state.clock.monotonic_s() + _TURN_S
+        while (parked := self._parked.expire(now_ms)) is not None:
             self._resume(parked, may_wait=False)
+            if self._state.clock.monotonic_s() >= end_s:
+                break
         self._set_timer()
 
 

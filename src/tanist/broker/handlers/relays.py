@@ -9,10 +9,11 @@ Nothing blocks meanwhile: the broker keeps the question until the client answers
 """
 
 import asyncio
+from collections import Counter
 
 import msgspec
 
-from tanist.broker.consumer_group import Client
+from tanist.broker.consumer_group import Client, ClientConnection
 from tanist.broker.handlers.messages import find_message
 from tanist.broker.late import send_failure, send_late
 from tanist.broker.state import BrokerState
@@ -27,6 +28,8 @@ from tanist.remoting import Connection, Handler
 PATIENCE_S = 10.0
 """How long a client may take, as in RocketMQ; the stock tools themselves wait no longer either."""
 MAX_WAITING = 256
+MAX_WAITING_PER_CLIENT = 16
+"""So that one client that does not answer leaves room for questions to the others."""
 
 
 def routes(state: BrokerState) -> dict[int, Handler]:
@@ -42,7 +45,7 @@ class RelayHandler:
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
-        self._waiting_count = 0
+        self._waiting: Counter[ClientConnection] = Counter()
 
     def get_running_info(self, command: Command, connection: Connection) -> None:
         request = command.header(ConsumerRunningInfoRequest)
@@ -81,20 +84,28 @@ class RelayHandler:
         body: bytes | memoryview = b"",
     ) -> None:
         """Ask the client. Only the fields of the question go on, and not the operator's signature."""
-        if self._waiting_count >= MAX_WAITING:
+        if self._waiting.total() >= MAX_WAITING:
             raise ResponseError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many questions wait for clients")
+        asked = client.connection
+        if self._waiting[asked] >= MAX_WAITING_PER_CLIENT:
+            raise ResponseError(
+                ResponseCode.SYSTEM_BUSY,
+                f"[OVERLOAD] {self._waiting[asked]} questions wait for consumer {client.client_id} already",
+            )
         question = Command.request(command.code, header, body=body)
         try:
-            awaited = asyncio.ensure_future(client.connection.request(question, PATIENCE_S))
+            awaited = asyncio.ensure_future(asked.request(question, PATIENCE_S))
         except RemotingError as error:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, f"consumer {client.client_id} was not asked: {error}"
             ) from error
-        self._waiting_count += 1
+        self._waiting[asked] += 1
         kept = command.without_content()
 
         def on_answer(done: asyncio.Future[Command]) -> None:
-            self._waiting_count -= 1
+            self._waiting[asked] -= 1
+            if not self._waiting[asked]:
+                del self._waiting[asked]
             if done.cancelled():
                 return
             error = done.exception()

@@ -70,7 +70,9 @@ class RetryHandler:
             )
         self._append(copy)
         origin = (find_property(copy.properties, RETRY_TOPIC) or b"").decode("utf-8", "replace")
-        self._state.counters.on_sent_back(origin, group.group_name)
+        # The property is the sender's to choose, and a counter is kept for a day.
+        if self._state.topics.find(origin) is not None:
+            self._state.counters.on_sent_back(origin, group.group_name)
         return command.reply()
 
     def _retry_topic(self, group: SubscriptionGroupConfig, *, is_unit_mode: bool) -> TopicConfig:

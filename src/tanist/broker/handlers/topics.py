@@ -99,7 +99,8 @@ class TopicHandler:
 
     def get_stats(self, command: Command, connection: Connection) -> Command | None:
         config = self._find(command.header(TopicRequest).topic)
-        return self._state.long_answers.make(command, connection, self._stats_answer(command, config))
+        steps = self._stats_answer(command.without_content(), config)
+        return self._state.long_answers.make(command, connection, steps)
 
     def get_system_topics(self, command: Command, _connection: Connection) -> Command:
         return command.reply(body=encode_body(TopicList(topics=self._state.topics.system_names)))

@@ -5,7 +5,7 @@ window is a short list of what it stood at, one sample every 10 s, 10 min or 1 h
 one sample old, as RocketMQ's are. The names and keys are RocketMQ's, for its tools ask by them.
 
 There are so many counters at most, for topics and groups come and go; one that stood still for a day
-is forgotten.
+is forgotten, unless it counts for the whole broker.
 """
 
 import logging
@@ -37,6 +37,9 @@ class Stat(StrEnum):
     SNDBCK_PUT_NUMS = "SNDBCK_PUT_NUMS"
     BROKER_PUT_NUMS = "BROKER_PUT_NUMS"  # cluster
     BROKER_GET_NUMS = "BROKER_GET_NUMS"
+
+
+_BROKER_STATS = (Stat.BROKER_PUT_NUMS, Stat.BROKER_GET_NUMS)
 
 
 class _Sample(NamedTuple):
@@ -130,7 +133,10 @@ class Counters:
         self._missed_count = 0
         self._transferred_count = 0
         self._counters: dict[str, dict[str, Counter]] = {stat: {} for stat in Stat}
-        self._room = max_counters
+        # Those of the whole broker are there from the start: no topic takes their place.
+        for stat in _BROKER_STATS:
+            self._counters[stat][cluster] = Counter()
+        self._room = max_counters - len(_BROKER_STATS)
         self._is_full = False
         self._rates: deque[tuple[int, Rates]] = deque([(boot_ms, Rates(0, 0, 0, 0))], maxlen=_RATE_SAMPLES)
         self._due_ms = [boot_ms + period_ms for period_ms, _ in _WINDOWS]
@@ -227,17 +233,19 @@ class Counters:
         return None
 
     def _sample(self, number: int, now_ms: int) -> None:
-        for counters in self._counters.values():
+        for stat, counters in self._counters.items():
             for counter in counters.values():
                 counter.windows[number].take(now_ms, counter.value, counter.times)
-            still = {key for key, counter in counters.items() if counter.windows[-1].is_still}
-            self._drop(counters, still)
+            self._drop(stat, {key for key, counter in counters.items() if counter.windows[-1].is_still})
 
     def _forget(self, is_gone: Callable[[str], bool]) -> None:
-        for counters in self._counters.values():
-            self._drop(counters, {key for key in counters if is_gone(key)})
+        for stat, counters in self._counters.items():
+            self._drop(stat, {key for key in counters if is_gone(key)})
 
-    def _drop(self, counters: dict[str, Counter], keys: set[str]) -> None:
+    def _drop(self, stat: str, keys: set[str]) -> None:
+        if not keys or stat in _BROKER_STATS:
+            return
         for key in keys:
-            del counters[key]
+            del self._counters[stat][key]
         self._room += len(keys)
+        self._is_full = False

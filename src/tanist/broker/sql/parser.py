@@ -224,8 +224,7 @@ class _Parser:
         try:
             compile_like(pattern, escape)
         except BadPattern as error:
-            expected = f"%, _ or another {escape!r} behind every {escape!r}"
-            raise BadExpression(token.position, expected, str(token)) from error
+            raise BadExpression(token.position, str(error), str(token)) from error
         return Like(operand, pattern, escape, is_negated)
 
     def _string(self) -> str:

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
+from tanist.broker.client_limits import MAX_NEW_GROUPS
 from tanist.broker.clients import SILENCE_LIMIT_MS, ClientTable
 from tanist.broker.handlers import clients as handlers
 from tanist.broker.heartbeat import MAX_HEARTBEAT_BYTES
@@ -137,6 +139,39 @@ def test_a_first_heartbeat_creates_the_group_and_its_retry_topic(
     topic = desk.state.topics.find(retry_topic("GroupA"))
     assert topic is not None
     assert (topic.read_queue_count, topic.write_queue_count, topic.topic_sys_flag) == (1, 1, 0)
+
+
+def test_all_new_groups_of_a_heartbeat_are_one_change_on_the_disk(
+    desk: Desk, connection: FakeConnection
+) -> None:
+    (consumer,) = HEARTBEAT.consumer_data_set
+    names = [f"new-{number:03}" for number in range(MAX_NEW_GROUPS + 10)]
+    many = [msgspec.structs.replace(consumer, group_name=name) for name in names]
+    topics, groups = desk.state.topics, desk.state.groups
+
+    def counts() -> tuple[int, int]:
+        return topics.data_version.counter, groups.data_version.counter
+
+    before = counts()
+    desk.beat(connection, consumer_data_set=many)
+    assert counts() == tuple(count + 1 for count in before)
+    made = [name for name in names if groups.find(name) and topics.find(retry_topic(name))]
+    assert made == names[:MAX_NEW_GROUPS]
+    desk.beat(connection, consumer_data_set=many)
+    assert all(groups.find(name) and topics.find(retry_topic(name)) for name in names)
+    assert counts() == tuple(count + 2 for count in before)
+
+
+def test_groups_that_can_not_be_made_keep_none_from_being_made(
+    desk: Desk, connection: FakeConnection
+) -> None:
+    (consumer,) = HEARTBEAT.consumer_data_set
+    names = [*(f"bad name {number}" for number in range(MAX_NEW_GROUPS)), "good"]
+    desk.beat(
+        connection,
+        consumer_data_set=[msgspec.structs.replace(consumer, group_name=name) for name in names],
+    )
+    assert [name for name in names if desk.state.groups.find(name)] == ["good"]
 
 
 def test_a_retry_topic_has_the_queues_that_the_group_asks_for(desk: Desk, connection: FakeConnection) -> None:

@@ -156,6 +156,8 @@ def test_a_commit_in_a_queue_that_was_taken_away_is_kept(broker: Asker) -> None:
 
 
 def test_all_offsets_are_told_with_their_version(state: BrokerState, broker: Asker) -> None:
+    for number in range(200):
+        state.offsets.commit(f"G{number}", "T", number, number)
     _commit(broker, 5)
     answer = broker.ask(RequestCode.GET_ALL_CONSUMER_OFFSET)
     assert answer.code == ResponseCode.SUCCESS

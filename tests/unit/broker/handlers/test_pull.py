@@ -790,7 +790,53 @@ class TestSql:
             answer = pulling.pull(0, subscription="TAGS = 'B'", expression_type=SQL92)
             assert answer is not None
             assert answer.code == C.PULL_RETRY_IMMEDIATELY
-            assert 4 < offsets(answer)[1] < 40
+            assert 0 < offsets(answer)[1] < 40
+
+        run(tmp_path, scenario)
+
+    def test_pulls_of_one_turn_share_the_time_to_look(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.append(*["A"] * 100)
+            pulling.clock.monotonic_s = itertools.count(1000.0, 0.001).__next__  # A millisecond a look.
+            answers = [pulling.pull(0, subscription="TAGS = 'B'", expression_type=SQL92) for _ in range(3)]
+            seen = [offsets(answer)[1] for answer in answers if answer is not None]
+            assert seen[0] > 1
+            assert seen[1:] == [1, 1]
+            await turns()
+            answer = pulling.pull(0, subscription="TAGS = 'B'", expression_type=SQL92)
+            assert answer is not None
+            assert offsets(answer)[1] == seen[0]
+
+        run(tmp_path, scenario)
+
+    def test_pulls_that_wait_look_in_turns_and_none_is_lost(self, tmp_path: Path) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            others = [FakeConnection() for _ in range(20)]
+            for connection in others:
+                pulling.park(subscription="TAGS = 'B'", expression_type=SQL92, connection=connection)
+            pulling.clock.monotonic_s = itertools.count(1000.0, 0.001).__next__  # A millisecond a look.
+            pulling.append("B")
+            await asyncio.sleep(0)
+            answered = [bool(connection.sent) for connection in others]
+            assert answered == sorted(answered, reverse=True)
+            assert 0 < sum(answered) < 10
+            pulling.handler.on_lost(others[-1])  # pyright: ignore[reportArgumentType]
+            await until(lambda: all(connection.sent for connection in others[:-1]))
+            assert len(pulling.handler._parked) == 0
+            assert not others[-1].sent
+
+        run(tmp_path, scenario)
+
+    def test_pulls_that_have_not_had_their_turn_are_refused_when_the_broker_stops(
+        self, tmp_path: Path
+    ) -> None:
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.park(subscription="TAGS = 'B'", expression_type=SQL92)
+            pulling.append("B")
+            pulling.handler.close()
+            assert (await pulling.answer()).code == C.SYSTEM_BUSY
+            await turns()
+            assert not pulling.connection.sent
 
         run(tmp_path, scenario)
 

@@ -174,9 +174,14 @@ def test_only_a_message_that_is_there_can_be_consumed(state: BrokerState) -> Non
     _play(state, scenario)
 
 
-def test_so_many_questions_wait_and_no_more(state: BrokerState) -> None:
+@pytest.mark.parametrize("limit", ["MAX_WAITING", "MAX_WAITING_PER_CLIENT"])
+def test_so_many_questions_wait_and_no_more(
+    state: BrokerState, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relays, limit, 5)
+
     async def scenario(desk: Desk) -> None:
-        for _ in range(relays.MAX_WAITING):
+        for _ in range(5):
             desk.ask(RUNNING_INFO)
         with pytest.raises(ResponseError) as refused:
             desk.ask(RUNNING_INFO)
@@ -186,6 +191,10 @@ def test_so_many_questions_wait_and_no_more(state: BrokerState) -> None:
         desk.ask(RUNNING_INFO)
 
     _play(state, scenario)
+
+
+def test_one_client_that_does_not_answer_leaves_room_for_the_others() -> None:
+    assert 4 * relays.MAX_WAITING_PER_CLIENT < relays.MAX_WAITING
 
 
 def test_a_broker_that_stops_answers_nobody_any_more(state: BrokerState) -> None:

@@ -127,6 +127,7 @@ class TestSendBack:
             original = msgspec.structs.replace(
                 make_message(3, tag="A", keys="k", UNIQ_KEY="U1"), flag=5, born_timestamp_ms=77
             )
+            retrying.state.topics.put(TopicConfig(topic_name=T))
             place = retrying.append(original)
             assert retrying.send_back(place) == C.SUCCESS
             (copy,) = await retrying.records(RETRY)
@@ -148,6 +149,14 @@ class TestSendBack:
             said = decode_properties(again.properties)
             assert (again.reconsume_times, said["DELAY"]) == (2, "4")
             assert (said["RETRY_TOPIC"], said["ORIGIN_MESSAGE_ID"]) == (T, origin_id)
+
+        run(tmp_path, scenario)
+
+    def test_what_comes_from_a_topic_that_there_is_not_gets_no_counter(self, tmp_path: Path) -> None:
+        async def scenario(retrying: _Retrying) -> None:
+            place = retrying.append(make_message(3, RETRY_TOPIC="no such topic"))
+            assert retrying.send_back(place) == C.SUCCESS
+            assert retrying.state.counters.find("SNDBCK_PUT_NUMS", f"no such topic@{G}") is None
 
         run(tmp_path, scenario)
 

@@ -130,6 +130,26 @@ def test_the_number_of_counters_is_bounded(caplog: pytest.LogCaptureFixture) -> 
     assert ["not counted" in record.getMessage() for record in caplog.records] == [True]
 
 
+def test_the_brokers_own_counters_are_never_without_room_and_never_forgotten(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(max_counters=4)
+    bench.counters.on_sent_back("T", "G")
+    bench.counters.on_sent_back("T", "H")
+    bench.put("T", 5)
+    bench.pull(3)
+    bench.counters.forget_topic("C")
+    for _ in range(26):
+        bench.pass_ms(HOUR_MS, every_ms=HOUR_MS)
+    assert bench.counters.find(Stat.BROKER_PUT_NUMS, "C") is not None
+    assert bench.counters.find(Stat.BROKER_GET_NUMS, "C") is not None
+    assert len(caplog.records) == 1
+    # There was room again, so that it is told again when there is none.
+    for number in range(5):
+        bench.put(f"T{number}")
+    assert len(caplog.records) == 2
+
+
 def test_a_counter_that_stood_still_for_a_day_is_forgotten_and_makes_room() -> None:
     bench = Bench(max_counters=3)
     bench.put("T")

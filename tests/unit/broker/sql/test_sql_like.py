@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import timeit
 
 import pytest
 
@@ -70,3 +71,20 @@ def test_every_short_pattern_matches_what_a_regular_expression_does() -> None:
 def test_many_wildcards_on_a_long_text_take_no_more_than_a_walk_each() -> None:
     """One regular expression for the whole pattern would not come back from here."""
     assert not compile_like("%a" * 200 + "%b", None)("a" * 30_000)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["%" + "_" * 480 + "x%", "%" + "y" * 480 + "x%", "%" + "y_" * 7 + "x%", "%y" * 200 + "x%"]
+)
+def test_no_pattern_takes_long_for_the_longest_property(pattern: str) -> None:
+    is_like, text = compile_like(pattern, None), "y" * 32_767
+    best_s = min(timeit.repeat(lambda: is_like(text), number=1, repeat=20))
+    assert not is_like(text)
+    assert best_s < 0.005
+
+
+def test_a_long_piece_with_a_gap_inside_is_refused_and_one_with_gaps_at_its_edges_is_not() -> None:
+    compile_like("%" + "_" * 100 + "a" * 100 + "_" * 100 + "%", None)
+    compile_like("a_" * 100 + "%" + "_a" * 100, None)
+    with pytest.raises(BadPattern, match="at most 16 characters"):
+        compile_like("%a" + "_" * 20 + "a%", None)
