@@ -20,7 +20,7 @@ _SUFFIXES = frozenset({".yml", ".yaml"})
 _FORMAT = "a file like RocketMQ's plain_acl.yml"
 
 _Stamp: TypeAlias = dict[Path, tuple[int, int, int, int]]
-"""What tells one state of the files from another: inode, size and times of change of each, rights included."""
+"""What tells one state of the files from another: inode, size and times of change, also of its rights."""
 
 
 class AclFiles:
@@ -40,8 +40,8 @@ class AclFiles:
     def load_changed(self) -> AccessRules | None:
         """The rules as they are now; None if no file has changed since the last call.
 
-        Raises ConfigError that names the file at fault. For what is wrong in it that is once: the next time it
-        is as if nothing had changed. A file that can not be read is tried every time.
+        Raises ConfigError that names the file at fault. One that makes no sense is told once: the next time
+        it is as if nothing had changed. One that can not be read is tried every time.
         """
         # Taken before the files are read: what changes meanwhile is seen the next time.
         stamp = self._look()
