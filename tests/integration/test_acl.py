@@ -11,6 +11,8 @@ import pytest
 from tanist.protocol import Command, HeaderEncoding, RequestCode, ResponseCode, encode_command
 from tanist.protocol.codes import FLAG_ONE_WAY
 from tanist.protocol.headers.common import QueueOffsetResponse
+from tanist.protocol.headers.send import SendMessageResponse
+from tanist.protocol.message_id import decode_offset_id
 from tests.support.acl import PLAIN_ACL, SECRET, signed
 from tests.support.rocketmq.cluster import free_broker_port
 from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
@@ -66,6 +68,16 @@ def test_a_one_way_send_with_a_wrong_signature_is_dropped_without_an_answer(brok
         wire.send(encode_command(wrong))
         # The next frame that comes back answers this one.
         assert message_count(wire) == before
+
+
+def test_a_message_is_read_by_its_place_by_who_may_read_its_topic(broker: BrokerProcess) -> None:
+    with Wire(broker.address) as wire:
+        for topic, code in (("Both", R.SUCCESS), ("Written", R.NO_PERMISSION)):
+            sent = wire.ask(signed(C.SEND_MESSAGE_V2, {**SEND, "b": topic}, body=b"only for readers"))
+            log_offset = decode_offset_id(sent.header(SendMessageResponse).msg_id).log_offset
+            answer = wire.ask(signed(C.VIEW_MESSAGE_BY_ID, {"offset": str(log_offset)}))
+            assert answer.code == code, answer.remark
+            assert (b"only for readers" in bytes(answer.body)) == (code is R.SUCCESS)
 
 
 def test_a_body_that_is_no_heartbeat_is_answered_and_disturbs_nobody(broker: BrokerProcess) -> None:

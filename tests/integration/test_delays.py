@@ -18,8 +18,8 @@ COUNT = 400
 # Nothing is written down by itself, so after a kill only the log tells what was delivered.
 SETTINGS: dict[str, object] = {
     "messageDelayLevel": "2s 1h",
-    "flushDelayOffsetInterval": 3_600_000,
-    "timerFlushIntervalMs": 3_600_000,
+    "flushDelayOffsetInterval": 600_000,
+    "timerFlushIntervalMs": 600_000,
 }
 
 

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.broker.acl.addresses import parse_patterns
+from tanist.broker.acl.needs import Needs
 from tanist.broker.acl.plain_acl import parse_plain_acl
 from tanist.broker.acl.rules import AccessRules, make_rules
+from tanist.broker.settings import BrokerSettings
 from tanist.errors import MQError
 from tanist.protocol.codes import RequestCode
 from tanist.protocol.command import Command
@@ -29,6 +31,7 @@ def known_rules() -> AccessRules:
 
 
 RULES = known_rules()
+NEEDS = Needs(BrokerSettings(), lambda offset: "Read" if offset % 2 else None)
 
 
 @given(
@@ -62,7 +65,7 @@ def test_an_address_means_itself_alone(address: ipaddress.IPv4Address, other: ip
 @given(_CODES, _EXT, st.binary(max_size=100))
 def test_nobody_gets_in_without_a_right_signature(code: int, ext: dict[str, str], body: bytes) -> None:
     request = Command.request(code, ext={**ext, "AccessKey": KEY}, body=body)
-    assert RULES.refusal(request, b"\x0a\0\0\1") == "wrong signature"
+    assert RULES.refusal(request, b"\x0a\0\0\1", NEEDS) == "wrong signature"
 
 
 @given(_CODES, _EXT, st.binary(max_size=100))
@@ -70,7 +73,7 @@ def test_any_signed_request_is_allowed_or_refused_with_a_reason(
     code: int, ext: dict[str, str], body: bytes
 ) -> None:
     with contextlib.suppress(MQError):
-        reason = RULES.refusal(signed(code, ext, body=body), b"\x0a\0\0\1")
+        reason = RULES.refusal(signed(code, ext, body=body), b"\x0a\0\0\1", NEEDS)
         assert reason is None or reason.startswith(("it lacks", "request code"))
 
 

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from tanist.broker.acl import AccessGuard, AclFiles
+from tanist.broker.acl import AccessGuard, AclFiles, Needs, topic_at
 from tanist.broker.clients import ClientTable
 from tanist.broker.delays.delivery import Delivery
 from tanist.broker.delays.rules import DelayRules
@@ -215,7 +215,7 @@ class Broker:
 
         routes = all_routes(state, pulls, keeper)
         if self._guard is not None:
-            routes = self._guard.guard(routes)
+            routes = self._guard.guard(routes, Needs(self._settings, partial(topic_at, state.store)))
         main = RemotingServer(routes, limits=self._limits, tls=self._tls, on_close=on_close)
         fast = RemotingServer(fast_routes(routes), limits=self._limits, tls=self._tls, on_close=on_close)
         try:

@@ -26,16 +26,21 @@ def check_group_name(group: str) -> None:
     _check("group", group, MAX_GROUP_CHARS)
 
 
+def shown(name: str) -> str:
+    """What is told and written of a name or another text that a client chose: no line gets long by it."""
+    return name[:_SHOWN_CHARS]
+
+
 def _check(what: str, name: str, max_chars: int) -> None:
     if not name.strip():
         raise ResponseError(ResponseCode.INVALID_PARAMETER, f"the {what} has no name")
     if not _NAME.fullmatch(name):
         raise ResponseError(
             ResponseCode.INVALID_PARAMETER,
-            f"{what} {name[:_SHOWN_CHARS]!r} has characters that are not allowed; use {_ALLOWED}",
+            f"{what} {shown(name)!r} has characters that are not allowed; use {_ALLOWED}",
         )
     if len(name) > max_chars:
         raise ResponseError(
             ResponseCode.INVALID_PARAMETER,
-            f"{what} {name[:_SHOWN_CHARS]} has {len(name)} characters; at most {max_chars} are allowed",
+            f"{what} {shown(name)} has {len(name)} characters; at most {max_chars} are allowed",
         )

@@ -12,6 +12,7 @@ from tanist.broker.names import check_topic_name
 from tanist.errors import ConfigError, ResponseError
 from tanist.model.integers import INT32_MAX
 from tanist.model.topics import TRACE_TOPIC, Permission
+from tanist.store.settings import LONGEST_INTERVAL_MS
 
 MASTER_ID = 0
 FAST_PORT_DISTANCE = 2
@@ -43,6 +44,10 @@ _LEAST = {
     "default_query_max_num": 1,
 }
 """The least value of each number that is a count, a size or a time; the most is Java's greatest int."""
+_INTERVALS = frozenset(
+    {"flush_consumer_offset_interval", "flush_delay_offset_interval", "timer_flush_interval_ms"}
+)
+"""Of these the most is less than of the others."""
 _PRECISIONS_MS = (100, 200, 500, 1_000)
 _ALL_PERMISSIONS = int(Permission.READ | Permission.WRITE | Permission.INHERIT)
 
@@ -181,8 +186,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             )
         self._check_trace_topic()
         for name, least in _LEAST.items():
-            if not least <= (value := getattr(self, name)) <= INT32_MAX:
-                raise ConfigError(_KEYS[name], value, f"{least} to {INT32_MAX}")
+            most = LONGEST_INTERVAL_MS if name in _INTERVALS else INT32_MAX
+            if not least <= (value := getattr(self, name)) <= most:
+                raise ConfigError(_KEYS[name], value, f"{least} to {most}")
 
     def _check_addresses(self) -> None:
         for name in ("bind_address", "broker_ip1"):

@@ -44,13 +44,17 @@ class BrokerState:
     store_host: bytes
     """This broker's address as its records carry it, packed."""
     pid: int
+    is_route_old: bool = False
+    """Whether name servers have yet to be told of another ``brokerPermission``."""
 
     def use_config(self) -> None:
-        """Let the settings of ``config`` take effect."""
-        is_permission_changed = self.settings.broker_permission != self.config.broker.broker_permission
+        """Let the settings of ``config`` take effect. If the topics can not be saved, call it again."""
+        if self.settings.broker_permission != self.config.broker.broker_permission:
+            self.is_route_old = True
         self.settings = self.groups.settings = self.config.broker
-        self.topics.use(self.settings)
         self.store.settings = self.config.store
-        if is_permission_changed:
+        self.topics.use(self.settings)
+        if self.is_route_old:
             # The route says what may be done with every topic, and name servers take only what is newer.
             self.topics.touch()
+            self.is_route_old = False

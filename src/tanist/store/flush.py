@@ -108,11 +108,10 @@ class Flusher:
 
     async def _time_to_flush(self) -> None:
         """Return when somebody waits or the log has been dirty long or much enough."""
-        interval_s = self._settings.flush_interval_commit_log / 1000
         while not self._waiters:
             self._wake.clear()
             try:
-                async with asyncio.timeout(interval_s):
+                async with asyncio.timeout(self._settings.flush_interval_commit_log / 1000):
                     await self._wake.wait()
             except TimeoutError:
                 if self._is_due():

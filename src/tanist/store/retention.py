@@ -37,11 +37,7 @@ def plan_retention(
     is_forced = settings.clean_file_forcibly_enable and used_ratio > min(
         settings.forcible_ratio, settings.warning_ratio
     )
-    is_time = (
-        local_hour in settings.delete_hours
-        or used_ratio > settings.disk_max_used_space_ratio / 100
-        or is_asked
-    )
+    is_time = local_hour in settings.delete_hours or used_ratio > settings.early_ratio or is_asked
     oldest_kept_ms = now_ms - settings.file_reserved_time * _HOUR_MS
     count = 0
     if is_time or is_forced:

@@ -1,5 +1,6 @@
 """The store's settings, under RocketMQ's names and with its defaults."""
 
+import re
 from enum import Enum
 from typing import Annotated
 
@@ -12,6 +13,8 @@ from tanist.store.timer_log import MIN_FILE_BYTES
 
 _MIN_SEGMENT_BYTES = 4096
 _MOST = 1 << 30
+LONGEST_INTERVAL_MS = 600_000
+"""The most of every interval: a slip must not put what is done so often to sleep for days."""
 _LEAST = {
     "mapped_file_size_timer_log": MIN_FILE_BYTES,
     "max_hash_slot_num": 2,
@@ -27,7 +30,18 @@ _LEAST = {
     "delete_file_batch_max": 1,
     "clean_resource_interval": 1,
 }
-"""The least value of each number that is a count, a size or a time; they have one upper bound."""
+"""The least value of each number that is a count, a size or a time."""
+_INTERVALS = frozenset(
+    {
+        "flush_interval_commit_log",
+        "flush_commit_log_thorough_interval",
+        "flush_interval_consume_queue",
+        "clean_resource_interval",
+    }
+)
+"""Of these the most is less than of the others."""
+_HOUR = re.compile("[0-9]{1,2}")
+_EARLY_RATIO_RANGE = (10, 95)
 _WARNING_RATIO_RANGE = (35, 90)
 _FORCIBLE_RATIO_RANGE = (30, 85)
 
@@ -85,8 +99,9 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             )
         for name, least in _LEAST.items():
             value = getattr(self, name)
-            if not least <= value <= _MOST:
-                raise ConfigError(_KEYS[name], value, f"{least} to {_MOST}")
+            most = LONGEST_INTERVAL_MS if name in _INTERVALS else _MOST
+            if not least <= value <= most:
+                raise ConfigError(_KEYS[name], value, f"{least} to {most}")
         if not self.delete_hours or not all(0 <= hour < 24 for hour in self.delete_hours):
             raise ConfigError("deleteWhen", self.delete_when, "hours from 00 to 23, separated by ;")
         try:
@@ -106,11 +121,14 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def delete_hours(self) -> frozenset[int]:
-        """The local hours in which old files are deleted; empty when the setting is no list of numbers."""
-        hours = [hour.strip() for hour in self.delete_when.split(";") if hour.strip()]
-        return (
-            frozenset(int(hour) for hour in hours) if all(hour.isdecimal() for hour in hours) else frozenset()
-        )
+        """The local hours in which old files are deleted; empty when the setting is no list of hours."""
+        hours = [hour for part in self.delete_when.split(";") if (hour := part.strip(" "))]
+        return frozenset(map(int, hours)) if all(map(_HOUR.fullmatch, hours)) else frozenset()
+
+    @property
+    def early_ratio(self) -> float:
+        """Above this share of the disk old files are deleted whatever the hour."""
+        return _clamped(self.disk_max_used_space_ratio, _EARLY_RATIO_RANGE)
 
     @property
     def warning_ratio(self) -> float:

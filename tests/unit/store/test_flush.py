@@ -320,3 +320,27 @@ def test_the_time_of_a_flush_counts_from_its_own_beginning(tmp_path: Path) -> No
         await _stop(task)
 
     asyncio.run(scenario())
+
+
+def test_another_interval_counts_from_the_next_wait_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits_s: list[float | None] = []
+    real_timeout = asyncio.timeout
+
+    def timeout(delay_s: float | None) -> asyncio.Timeout:
+        waits_s.append(delay_s)
+        return real_timeout(delay_s)
+
+    monkeypatch.setattr("tanist.store.flush.asyncio.timeout", timeout)
+
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path, EAGER)
+        run = asyncio.create_task(flushing.flusher.run())
+        await until(lambda: 0.001 in waits_s)
+        flushing.flusher.use(msgspec.structs.replace(EAGER, flush_interval_commit_log=2))
+        await until(lambda: 0.002 in waits_s)
+        assert flushing.syncs == 0
+        await _stop(run)
+
+    asyncio.run(scenario())

@@ -57,6 +57,14 @@ def test_old_files_wait_for_the_hour() -> None:
     assert _delete_count(100, 1, local_hour=16, settings=twice) == 1
 
 
+@pytest.mark.parametrize(("percent", "ratio"), [(-5, 0.1), (10, 0.1), (75, 0.75), (100_000, 0.95)])
+def test_the_share_of_the_disk_at_which_old_files_go_is_held_to_rocketmqs_bounds(
+    percent: int, ratio: float
+) -> None:
+    settings = msgspec.structs.replace(SETTINGS, disk_max_used_space_ratio=percent)
+    assert settings.early_ratio == ratio
+
+
 def test_old_files_do_not_wait_when_asked_or_when_the_disk_fills() -> None:
     assert _delete_count(100, 1, 1, local_hour=3, is_asked=True) == 1
     assert _delete_count(100, 1, 1, local_hour=3, used_ratio=0.75) == 0

@@ -19,8 +19,8 @@ _log = logging.getLogger(__name__)
 _SUFFIXES = frozenset({".yml", ".yaml"})
 _FORMAT = "a file like RocketMQ's plain_acl.yml"
 
-_Stamp: TypeAlias = dict[Path, tuple[int, int, int]]
-"""What tells one state of the files from another: inode, size and time of change of each."""
+_Stamp: TypeAlias = dict[Path, tuple[int, int, int, int]]
+"""What tells one state of the files from another: inode, size and times of change, also of its rights."""
 
 
 class AclFiles:
@@ -40,14 +40,17 @@ class AclFiles:
     def load_changed(self) -> AccessRules | None:
         """The rules as they are now; None if no file has changed since the last call.
 
-        Raises ConfigError that names the file at fault, once: the next time it is as if nothing had changed.
+        Raises ConfigError that names the file at fault. One that makes no sense is told once: the next time
+        it is as if nothing had changed. One that can not be read is tried every time.
         """
         # Taken before the files are read: what changes meanwhile is seen the next time.
         stamp = self._look()
         if stamp == self._stamp:
             return None
+        self._stamp = None
+        texts = {path: _read_file(path) for path in stamp}
         self._stamp = stamp
-        found = [rules for path in stamp if (rules := _read_file(path)) is not None]
+        found = [rules for path, text in texts.items() if (rules := _rules_in(path, text)) is not None]
         if not found:
             places = " or ".join(map(str, self._places))
             raise UnreadableConfig(
@@ -71,7 +74,7 @@ class AclFiles:
                 continue
             except OSError as error:
                 raise UnreadableConfig(path, error.strerror or str(error), _FORMAT) from error
-            stamp[path] = (found.st_ino, found.st_size, found.st_mtime_ns)
+            stamp[path] = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
         return stamp
 
     def _paths(self) -> Iterator[Path]:
@@ -88,13 +91,18 @@ def _is_meant(path: Path) -> bool:
     return path.suffix in _SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
 
-def _read_file(path: Path) -> AccessRules | None:
-    """One file. An empty one is passed over: RocketMQ makes one itself beside those of its folder."""
+def _read_file(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            entries = parse_plain_acl(file.read(MAX_FILE_BYTES + 1))
-        return None if entries is None else make_rules(entries)
+            return file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UnreadableConfig(path, error.strerror or str(error), _FORMAT) from error
+
+
+def _rules_in(path: Path, text: bytes) -> AccessRules | None:
+    """One file's. An empty one is passed over: RocketMQ makes one itself beside those of its folder."""
+    try:
+        entries = parse_plain_acl(text)
+        return None if entries is None else make_rules(entries)
     except ValueError as error:
         raise UnreadableConfig(path, str(error), _FORMAT) from error

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping
 
 from tanist.broker.acl.files import AclFiles
+from tanist.broker.acl.needs import Needs
 from tanist.clock import Clock
 from tanist.errors import ConfigError, ResponseError
 from tanist.protocol.codes import ResponseCode
@@ -36,9 +37,9 @@ class AccessGuard:
         self._lines = LineBudget()
         self._told: set[tuple[str, bytes, str]] = set()
 
-    def guard(self, routes: Mapping[int, Handler]) -> dict[int, Handler]:
+    def guard(self, routes: Mapping[int, Handler], needs: Needs) -> dict[int, Handler]:
         """The same routes, each behind the rules of its time."""
-        return {code: self._guarded(handler) for code, handler in routes.items()}
+        return {code: self._guarded(handler, needs) for code, handler in routes.items()}
 
     async def watch(self) -> None:
         """Take new rules on soon after their files have changed, until cancelled."""
@@ -64,10 +65,10 @@ class AccessGuard:
             self._trouble = ""
             self._told.clear()
 
-    def _guarded(self, handler: Handler) -> Handler:
+    def _guarded(self, handler: Handler, needs: Needs) -> Handler:
         def serve(command: Command, connection: Connection) -> Command | bytes | None:
             address = connection.peer_host[:-_PORT_BYTES]
-            reason = self._rules.refusal(command, address)
+            reason = self._rules.refusal(command, address, needs)
             if reason is not None:
                 raise self._refuse(command, connection, reason)
             return handler(command, connection)

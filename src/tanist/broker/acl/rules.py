@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tanist.broker.acl.addresses import AddressPattern, parse_patterns
-from tanist.broker.acl.needs import ADMIN_CODES, Access, Kind, Need, needs_of
+from tanist.broker.acl.needs import ADMIN_CODES, Access, Kind, Need, Needs
 from tanist.broker.acl.plain_acl import AccountEntry, PlainAcl
 from tanist.protocol.command import Command
 from tanist.protocol.signature import ACCESS_KEY, is_signed
@@ -43,13 +43,13 @@ class Account:
     defaults: Mapping[Kind, Access]
     granted: Mapping[tuple[Kind, str], Access]
 
-    def lacks(self, request: Command) -> str | None:
+    def lacks(self, request: Command, needs: Needs) -> str | None:
         """What this account would need for the request and has not; None if it has all."""
         if request.code in ADMIN_CODES and not self.is_admin:
             return f"request code {request.code} needs an admin's account"
         if self.is_admin and not self.granted:
             return None
-        return next((f"it lacks {need}" for need in needs_of(request) if not self._has(need)), None)
+        return next((f"it lacks {need}" for need in needs.of(request) if not self._has(need)), None)
 
     def _has(self, need: Need) -> bool:
         granted = self.granted.get((need.kind, need.name), self.defaults[need.kind])
@@ -65,7 +65,7 @@ class AccessRules:
     repeated: frozenset[str]
     """Access keys that have more than one account: the first counts."""
 
-    def refusal(self, request: Command, address: bytes) -> str | None:
+    def refusal(self, request: Command, address: bytes, needs: Needs) -> str | None:
         """Why this request of the peer at this packed address is refused; None if it is not."""
         if _is_among(self.trusted, address):
             return None
@@ -79,7 +79,7 @@ class AccessRules:
             return None
         if not is_signed(request.ext, request.body, account.secret_key):
             return "wrong signature"
-        return account.lacks(request)
+        return account.lacks(request, needs)
 
 
 def make_rules(file: PlainAcl) -> AccessRules:

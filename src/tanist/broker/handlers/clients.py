@@ -11,6 +11,7 @@ from tanist.broker.clients import Action, AskForSubscriptions, CloseConnection, 
 from tanist.broker.consumer_group import Client
 from tanist.broker.heartbeat import read_heartbeat
 from tanist.broker.message_filter import condition_of
+from tanist.broker.names import shown
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.model.topics import TopicConfig, TopicSysFlag, retry_topic
@@ -174,7 +175,9 @@ def _ensure_groups(state: BrokerState, wanted: dict[str, EnsureGroup]) -> None:
 
 
 def _notify(state: BrokerState, change: NotifyMembers) -> None:
-    _log.info("group membership changed group=%s connections=%d", change.group, len(change.connections))
+    _log.info(
+        "group membership changed group=%s connections=%d", shown(change.group), len(change.connections)
+    )
     config = state.groups.find(change.group)
     if config is not None and not config.is_change_notified:
         return

@@ -2,6 +2,7 @@
 
 import logging
 
+from tanist.broker.names import shown
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.protocol.bodies import encode_body
@@ -40,7 +41,7 @@ class ConfigHandler:
             try:
                 self._state.config.update(changes, now_ms=self._state.clock.now_ms())
             except ResponseError as refusal:
-                _log.warning("settings update refused by=%s reason=%s", connection.peer, refusal.remark)
+                _log.warning("settings update failed by=%s reason=%s", connection.peer, shown(refusal.remark))
                 raise
-            _log.info("settings updated by=%s changes=%s", connection.peer, changes)
+            _log.info("settings updated by=%s changes=%s", connection.peer, shown(str(changes)))
         return command.reply()

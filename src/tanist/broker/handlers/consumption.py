@@ -18,6 +18,7 @@ from tanist.broker.consumption import (
 )
 from tanist.broker.handlers.queue_tables import STEP_QUEUES, QueueTables
 from tanist.broker.late import Steps
+from tanist.broker.names import shown
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.model.topics import TopicConfig
@@ -133,7 +134,7 @@ class ConsumptionHandler:
         self._state.offsets.clone(source, destination, there)
         _log.info(
             "offsets cloned source=%s destination=%s topics=%d by=%s",
-            *(source, destination, len(topics), connection.peer),
+            *(shown(source), shown(destination), len(topics), connection.peer),
         )
         return command.reply()
 

@@ -7,7 +7,7 @@ import logging
 
 import msgspec
 
-from tanist.broker.names import check_group_name
+from tanist.broker.names import check_group_name, shown
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.model.groups import SubscriptionGroupConfig
@@ -62,7 +62,7 @@ class GroupHandler:
         request = command.header(DeleteGroupRequest)
         _log.info(
             "group deletion asked group=%s are_offsets_deleted=%s by=%s",
-            request.group_name,
+            shown(request.group_name),
             request.are_offsets_deleted,
             connection.peer,
         )

@@ -9,13 +9,13 @@ import logging
 
 from tanist.broker.consumer_group import Client
 from tanist.broker.handlers.send import make_intake
+from tanist.broker.names import shown
 from tanist.broker.state import BrokerState
-from tanist.broker.system_topics import is_open_to_sends
 from tanist.errors import DiskFull, MQError, NotWritable, ProtocolError, ResponseError
 from tanist.model.message import Message
 from tanist.model.offsets import QueueOffset
 from tanist.model.property_names import PUSH_REPLY_TIME, REPLY_TO_CLIENT
-from tanist.model.topics import TopicConfig
+from tanist.model.topics import TopicConfig, reply_topic
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.send import (
@@ -79,11 +79,12 @@ class ReplyHandler:
         pushed.add_done_callback(lambda done: _answer(kept, connection, client, _failure(done), success))
 
     def _topic(self, name: str) -> TopicConfig:
-        """The topic of the cluster's replies, as a rule. A reply creates none."""
-        topic = self._state.topics.find(name) if is_open_to_sends(name) else None
+        """The topic of the cluster's replies and no other: a reply must not do what a send may not."""
+        allowed = reply_topic(self._state.settings.broker_cluster_name)
+        topic = self._state.topics.find(name) if name == allowed else None
         if topic is None:
             raise ResponseError(
-                ResponseCode.TOPIC_NOT_EXIST, f"there is no topic {name} that a reply may be sent to"
+                ResponseCode.TOPIC_NOT_EXIST, f"replies are sent to topic {allowed}, not to {shown(name)}"
             )
         return topic
 

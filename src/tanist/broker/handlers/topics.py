@@ -11,7 +11,7 @@ import msgspec
 
 from tanist.broker.handlers.queue_tables import QueueTables
 from tanist.broker.late import Steps
-from tanist.broker.names import check_topic_name
+from tanist.broker.names import check_topic_name, shown
 from tanist.broker.queue_look import queue_bounds, store_time_ms
 from tanist.broker.state import BrokerState
 from tanist.broker.topic_attributes import alter_attributes
@@ -65,7 +65,7 @@ class TopicHandler:
         if not topic.strip():
             raise ResponseError(ResponseCode.INVALID_PARAMETER, "the topic has no name")
         self._refuse_system_topic(topic)
-        _log.info("topic deletion asked topic=%s by=%s", topic, connection.peer)
+        _log.info("topic deletion asked topic=%s by=%s", shown(topic), connection.peer)
         # The messages first: a crash in between leaves a topic to delete again, and not its messages to a
         # topic that is made again under the name.
         self._state.store.delete_topics([topic])

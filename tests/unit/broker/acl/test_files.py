@@ -1,5 +1,6 @@
 """Where the access rules are read from, and when."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -114,6 +115,27 @@ def test_a_file_that_can_not_be_opened_is_named(tmp_path: Path) -> None:
     (tmp_path / "rules" / "folder.yml").mkdir(parents=True)
     with pytest.raises(ConfigError, match=r"folder\.yml: Is a directory"):
         files_of(acl_config_path=tmp_path / "rules").load_changed()
+
+
+def test_a_file_that_could_not_be_read_is_read_once_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "rules.yml"
+    write(file, "the-old-key")
+    files = files_of(acl_config_path=file)
+    assert keys_in(files) == {"the-old-key"}
+    write(file, "the-newer-key")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", refuse)
+        for _ in range(2):
+            with pytest.raises(ConfigError, match=r"rules\.yml: Permission denied"):
+                files.load_changed()
+    assert keys_in(files) == {"the-newer-key"}
+    assert keys_in(files) is None
 
 
 def test_an_access_key_in_two_files_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tanist.broker.acl import AccessGuard, AclFiles
+from tanist.broker.acl import AccessGuard, AclFiles, Needs
 from tanist.broker.settings import BrokerSettings
 from tanist.errors import ConfigError, ResponseError
 from tanist.protocol.codes import RequestCode, ResponseCode
@@ -31,7 +31,7 @@ class Desk:
         settings = BrokerSettings(acl_config_path=str(self.file))
         self.guard = AccessGuard(AclFiles(settings), self.clock)
         self.served: list[Command] = []
-        self.routes = self.guard.guard({SEND: self.serve})
+        self.routes = self.guard.guard({SEND: self.serve}, Needs(settings, lambda _offset: None))
 
     def serve(self, command: Command, _connection: Connection) -> Command:
         self.served.append(command)

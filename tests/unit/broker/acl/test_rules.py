@@ -4,14 +4,20 @@ import ipaddress
 
 import pytest
 
+from tanist.broker.acl.needs import Needs
 from tanist.broker.acl.plain_acl import parse_plain_acl
 from tanist.broker.acl.rules import AccessRules, join_rules, make_rules
+from tanist.broker.settings import BrokerSettings
 from tanist.errors import ProtocolError
 from tanist.protocol.codes import RequestCode
 from tanist.protocol.command import Command
+from tanist.protocol.message_id import encode_offset_id
 from tests.support.acl import KEY, PLAIN_ACL, SECRET, signed
 
 C = RequestCode
+TOPICS = {0: "Read", 1: "Written", 2: "Both", 3: "%RETRY%DeniedGroup"}
+NEEDS = Needs(BrokerSettings(msg_trace_topic_name="OurTraces"), TOPICS.get)
+REPLIES = "DefaultCluster_REPLY_TOPIC"
 HEARTBEAT = (
     '{"clientID":"c","producerDataSet":[{"groupName":"P"}],"consumerDataSet":[{"groupName":"%s",'
     '"consumeType":"CONSUME_PASSIVELY","messageModel":"CLUSTERING","consumeFromWhere":'
@@ -31,12 +37,32 @@ def account(**fields: str) -> str:
     return f"accounts:\n  - accessKey: {KEY}\n    secretKey: {SECRET}{lines}\n"
 
 
-def refusal(request: Command, *, address: str = "10.0.0.1", rules: AccessRules | None = None) -> str | None:
-    return (rules or rules_of()).refusal(request, ipaddress.ip_address(address).packed)
+def refusal(
+    request: Command, *, address: str = "10.0.0.1", rules: AccessRules | None = None, needs: Needs = NEEDS
+) -> str | None:
+    return (rules or rules_of()).refusal(request, ipaddress.ip_address(address).packed, needs)
 
 
 def pull(topic: str, group: str) -> dict[str, str]:
     return {"topic": topic, "consumerGroup": group}
+
+
+def sent_back(group: str, log_offset: int) -> dict[str, str]:
+    return {"group": group, "offset": str(log_offset), "delayLevel": "0"}
+
+
+def direct(group: str, log_offset: int) -> dict[str, str]:
+    return {"consumerGroup": group, "msgId": encode_offset_id(bytes(8), log_offset)}
+
+
+def ended(log_offset: int) -> dict[str, str]:
+    return {
+        "producerGroup": "P",
+        "tranStateTableOffset": "0",
+        "commitLogOffset": str(log_offset),
+        "commitOrRollback": "8",
+        "msgId": "",
+    }
 
 
 @pytest.mark.parametrize("code", [C.SEND_MESSAGE_V2, C.HEART_BEAT, C.UPDATE_AND_CREATE_TOPIC, 9999])
@@ -87,10 +113,28 @@ def test_any_text_may_stand_where_the_signature_belongs(signature: str) -> None:
         (C.SEND_BATCH_MESSAGE, {"b": "Read"}, "it lacks PUB on topic Read"),
         (C.SEND_MESSAGE_V2, {"b": "%RETRY%AnyGroup", "a": "CLIENT_INNER_PRODUCER"}, None),
         (C.SEND_MESSAGE_V2, {"b": "%RETRY%DeniedGroup"}, "it lacks SUB on group DeniedGroup"),
-        (C.SEND_MESSAGE_V2, {"b": "RMQ_SYS_TRACE_TOPIC"}, None),
-        (C.PULL_MESSAGE, pull("RMQ_SYS_TRACE_TOPIC", "G"), "it lacks SUB on topic RMQ_SYS_TRACE_TOPIC"),
-        (C.CONSUMER_SEND_MSG_BACK, {"group": "AnyGroup"}, None),
-        (C.CONSUMER_SEND_MSG_BACK, {"group": "DeniedGroup"}, "it lacks SUB on group DeniedGroup"),
+        (C.SEND_MESSAGE_V2, {"b": "OurTraces"}, None),
+        (C.SEND_MESSAGE_V2, {"b": "RMQ_SYS_TRACE_TOPIC"}, "it lacks PUB on topic RMQ_SYS_TRACE_TOPIC"),
+        (C.PULL_MESSAGE, pull("OurTraces", "G"), "it lacks SUB on topic OurTraces"),
+        (C.SEND_REPLY_MESSAGE, {"topic": REPLIES}, None),
+        (C.SEND_REPLY_MESSAGE, {"topic": "Read"}, "it lacks PUB on topic Read"),
+        (C.SEND_REPLY_MESSAGE_V2, {"b": REPLIES}, None),
+        (C.SEND_REPLY_MESSAGE_V2, {"b": "Read"}, "it lacks PUB on topic Read"),
+        (C.SEND_MESSAGE_V2, {"b": REPLIES}, f"it lacks PUB on topic {REPLIES}"),
+        (C.CONSUMER_SEND_MSG_BACK, sent_back("AnyGroup", 0), None),
+        (C.CONSUMER_SEND_MSG_BACK, sent_back("DeniedGroup", 0), "it lacks SUB on group DeniedGroup"),
+        (C.CONSUMER_SEND_MSG_BACK, sent_back("AnyGroup", 1), "it lacks SUB on topic Written"),
+        (C.CONSUMER_SEND_MSG_BACK, sent_back("AnyGroup", 3), "it lacks SUB on group DeniedGroup"),
+        (C.VIEW_MESSAGE_BY_ID, {"offset": "0"}, None),
+        (C.VIEW_MESSAGE_BY_ID, {"offset": "1"}, "it lacks SUB on topic Written"),
+        (C.VIEW_MESSAGE_BY_ID, {"offset": "99"}, None),
+        (C.CONSUME_MESSAGE_DIRECTLY, direct("AnyGroup", 0), None),
+        (C.CONSUME_MESSAGE_DIRECTLY, direct("AnyGroup", 1), "it lacks SUB on topic Written"),
+        (C.CONSUME_MESSAGE_DIRECTLY, direct("DeniedGroup", 0), "it lacks SUB on group DeniedGroup"),
+        (C.END_TRANSACTION, ended(2), None),
+        (C.END_TRANSACTION, ended(0), "it lacks PUB on topic Read"),
+        (C.QUERY_CONSUME_QUEUE, {"topic": "Read"}, None),
+        (C.QUERY_CONSUME_QUEUE, {"topic": "Written"}, "it lacks SUB on topic Written"),
         (C.PULL_MESSAGE, pull("Read", "AnyGroup"), None),
         (C.PULL_MESSAGE, pull("Written", "AnyGroup"), "it lacks SUB on topic Written"),
         (C.PULL_MESSAGE, pull("Read", "DeniedGroup"), "it lacks SUB on group DeniedGroup"),
@@ -133,6 +177,15 @@ def test_a_request_needs_what_it_is_about(code: int, ext: dict[str, str], lack: 
 def test_a_heartbeat_needs_its_groups_and_their_topics(group: str, topic: str, lack: str | None) -> None:
     request = signed(C.HEART_BEAT, body=(HEARTBEAT % (group, topic)).encode())
     assert refusal(request) == lack
+
+
+@pytest.mark.parametrize("code", [C.LOCK_BATCH_MQ, C.UNLOCK_BATCH_MQ])
+def test_locks_need_the_group_that_they_are_for(code: int) -> None:
+    def locks_of(group: str) -> Command:
+        return signed(code, body=f'{{"clientId":"c","consumerGroup":"{group}","mqSet":[]}}'.encode())
+
+    assert refusal(locks_of("AnyGroup")) is None
+    assert refusal(locks_of("DeniedGroup")) == "it lacks SUB on group DeniedGroup"
 
 
 def test_a_heartbeat_is_read_only_once_its_signature_is_right() -> None:

@@ -1,3 +1,4 @@
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tanist.protocol.bodies.config_text import decode_config
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.sync import GetBrokerConfigResponse
+from tanist.store.config_table import ConfigTable
 from tests.support.broker_tables import SETTINGS, Asker, open_state
 
 
@@ -93,3 +95,32 @@ def test_a_refusal_names_the_key(broker: Asker, caplog: pytest.LogCaptureFixture
     assert answer.code == ResponseCode.NO_PERMISSION
     assert "listenPort" in (answer.remark or "")
     assert "listenPort" in caplog.text
+
+
+def test_name_servers_are_told_by_the_same_request_again_if_the_topics_could_not_be_saved(
+    state: BrokerState, broker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    before = state.topics.data_version
+    with monkeypatch.context() as patched:
+        patched.setattr(ConfigTable, "save", fail)
+        answer = _update(broker, "brokerPermission=4\nfileReservedTime=1")
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert "no space left" in (answer.remark or "")
+    assert state.store.settings.file_reserved_time == 1
+    assert state.topics.data_version == before
+    assert _update(broker, "brokerPermission=4\nfileReservedTime=1").code == ResponseCode.SUCCESS
+    assert state.topics.data_version > before
+    told = state.topics.data_version
+    assert _update(broker, "brokerPermission=4").code == ResponseCode.SUCCESS
+    assert state.topics.data_version == told
+
+
+def test_no_update_makes_a_long_line(broker: Asker, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    _update(broker, "k" * 100_000 + "=1")
+    _update(broker, "deleteWhen=" + "04;" * 1_000)
+    assert len(caplog.messages) == 2
+    assert max(map(len, caplog.messages)) < 600

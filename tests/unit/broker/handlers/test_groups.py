@@ -1,3 +1,4 @@
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -106,3 +107,10 @@ def test_asking_about_an_unknown_group_does_not_create_it(state: BrokerState, br
     answer = broker.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, GroupRequest(group="Billing"))
     assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
     assert state.groups.find("Billing") is None
+
+
+def test_no_deletion_makes_a_long_line(broker: Asker, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    assert _delete(broker, groupName="g" * 100_000).code == ResponseCode.SUCCESS
+    (line,) = caplog.messages
+    assert len(line) < 500

@@ -9,7 +9,7 @@ from tanist.broker.consumer_group import Client
 from tanist.broker.handlers import replies
 from tanist.broker.settings import BrokerSettings
 from tanist.errors import DiskFull, RequestTimeout, ResponseError, TooBusy
-from tanist.model.topics import SCHEDULE_TOPIC
+from tanist.model.topics import SCHEDULE_TOPIC, TopicConfig
 from tanist.protocol.bodies.client import HeartbeatData, ProducerData
 from tanist.protocol.codes import FLAG_ONE_WAY, RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -238,12 +238,16 @@ def test_a_one_way_reply_is_pushed_and_never_answered(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_a_reply_goes_to_no_topic_of_the_brokers_own_and_creates_none(tmp_path: Path) -> None:
+def test_a_reply_goes_to_the_topic_of_replies_alone_and_stores_nothing_else(tmp_path: Path) -> None:
     async def scenario(replying: _Replying) -> None:
-        for topic in (SCHEDULE_TOPIC, "fresh"):
+        replying.state.topics.put(TopicConfig(topic_name="Orders"))
+        log_end = replying.state.store.log.log_end
+        for topic in (SCHEDULE_TOPIC, "fresh", "Orders", "t" * 100_000):
             answer = replying.reply(topic=topic)
             assert answer is not None
             assert answer.code == C.TOPIC_NOT_EXIST
+            assert len(answer.remark or "") < 500
+        assert replying.state.store.log.log_end == log_end
         assert replying.state.topics.find("fresh") is None
         assert replying.asker.pushed == []
 

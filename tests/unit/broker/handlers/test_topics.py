@@ -251,3 +251,10 @@ def test_the_system_topics_are_listed(broker: Asker) -> None:
     answer = broker.ask(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
     listed = decode_java_json(answer.body, TopicList).topics
     assert {"TBW102", "broker-a", "DefaultCluster", "SCHEDULE_TOPIC_XXXX"} <= listed
+
+
+def test_no_deletion_makes_a_long_line(broker: Asker, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    broker.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic="t" * 100_000))
+    assert caplog.messages
+    assert max(map(len, caplog.messages)) < 500

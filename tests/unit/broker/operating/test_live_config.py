@@ -1,3 +1,5 @@
+import errno
+import os
 from pathlib import Path
 
 import msgspec
@@ -7,6 +9,7 @@ from tanist.broker.operating.config_file import ConfigFile
 from tanist.broker.operating.live_config import LiveConfig
 from tanist.broker.settings import UPDATABLE_KEYS, BrokerSettings
 from tanist.config import to_properties
+from tanist.config.properties import MAX_FILE_BYTES
 from tanist.errors import ResponseError
 from tanist.protocol.codes import ResponseCode
 from tanist.remoting import ServerLimits, TlsSettings
@@ -104,6 +107,78 @@ def test_a_file_that_can_not_be_written_leaves_everything_as_it_was(config: Live
     refusal = _refusal(config, brokerPermission="4")
     assert refusal.code == ResponseCode.SYSTEM_ERROR
     assert str(path) in refusal.remark
+
+
+@pytest.mark.parametrize("value", ["04;\r05", "04;\x0005", "04;\x8505", "04;\u202805", "04;" * 1_400])
+def test_a_value_that_does_not_fit_on_a_line_is_refused(config: LiveConfig, path: Path, value: str) -> None:
+    refusal = _refusal(config, deleteWhen=value)
+    assert refusal.remark.startswith("nothing is changed: deleteWhen=")
+    assert len(refusal.remark) < 600
+    assert path.read_text() == TEXT
+
+
+def test_keys_of_any_length_make_no_long_remark(config: LiveConfig) -> None:
+    assert len(_refusal(config, **{"k" * 100_000: "1"}).remark) < 600
+
+
+def test_a_file_that_would_become_too_long_to_be_read_stays(config: LiveConfig, path: Path) -> None:
+    text = TEXT + "#" * (MAX_FILE_BYTES - len(TEXT))
+    path.write_text(text)
+    assert str(MAX_FILE_BYTES) in _refusal(config, slaveReadEnable="true").remark
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("broken", ["fsync", "fchmod"])
+def test_a_write_that_fails_leaves_nothing_behind(
+    config: LiveConfig, path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, broken, fail)
+        assert "Input/output error" in _refusal(config, brokerPermission="4").remark
+    assert path.read_text() == TEXT
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_file_keeps_its_rights_whatever_the_umask(config: LiveConfig, path: Path) -> None:
+    path.chmod(0o664)
+    before = os.umask(0o077)
+    try:
+        config.update({"brokerPermission": "4"}, now_ms=1)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o664
+
+
+def test_a_group_that_can_not_be_kept_leaves_no_right_to_another(
+    config: LiveConfig, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    path.chmod(0o640)
+    monkeypatch.setattr(os, "fchown", refuse)
+    config.update({"brokerPermission": "4"}, now_ms=1)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_everybody_is_told_of_a_change_even_if_somebody_fails(config: LiveConfig) -> None:
+    told: list[int] = []
+    failures = [OSError(errno.ENOSPC, "No space left on device")]
+
+    def fail_once() -> None:
+        if failures:
+            raise failures.pop()
+
+    config.on_change(fail_once)
+    config.on_change(lambda: told.append(config.broker.broker_permission))
+    with pytest.raises(ResponseError, match=r"settings are changed, but .*No space left.*same again"):
+        config.update({"brokerPermission": "4"}, now_ms=1)
+    assert told == [4]
+    config.update({"brokerPermission": "4"}, now_ms=2)
+    assert told == [4, 4]
 
 
 def test_secrets_are_neither_told_nor_needed_for_a_change() -> None:
