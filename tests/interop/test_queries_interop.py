@@ -281,7 +281,7 @@ def _after_all_left(stage: Stage, scene: Scene) -> dict[str, str]:
 
 @pytest.fixture
 def tanist(clients: StockClients, own_names: NameServerProcess, tmp_path: Path) -> Iterator[Stage]:
-    with BrokerProcess(tmp_path / "tanist", own_names.address) as broker:
+    with BrokerProcess(tmp_path / "tanist", own_names.address, timerWheelEnable="false") as broker:
         yield Stage(clients, own_names.address, broker.address, tmp_path / "tanist-operator")
         assert "Traceback" not in broker.process.output()
 

@@ -1,9 +1,12 @@
 """A bounded number of open files, those used last: many queues need not mean many descriptors."""
 
+import logging
 from collections import OrderedDict
 from pathlib import Path
 
 from tanist.store.disk import Disk, File
+
+_log = logging.getLogger(__name__)
 
 MAX_OPEN_FILES = 512
 
@@ -27,7 +30,17 @@ class OpenFiles:
         return self._keep(self.disk.open(path))
 
     def create(self, path: Path) -> File:
-        return self._keep(self.disk.create(path))
+        """A new file. One that is there already is emptied and taken.
+
+        A broker of Java that is started on our store by mistake makes files before it sees the lock.
+        """
+        try:
+            return self._keep(self.disk.create(path))
+        except FileExistsError:
+            _log.warning("file was made by somebody else and is written anew path=%s", path)
+            file = self.get(path)
+            file.zero_from(0)
+            return file
 
     def remove(self, path: Path) -> None:
         """Close a file and delete it."""

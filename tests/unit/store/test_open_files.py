@@ -51,3 +51,10 @@ def test_closing_closes_all(tmp_path: Path) -> None:
     files, _ = _files(tmp_path, 5, 5)
     files.close()
     assert len(files) == 0
+
+
+def test_a_file_that_somebody_else_made_is_emptied_and_taken(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"stale")
+    file = OpenFiles(Disk()).create(path)
+    assert file.read(0, 5) == bytes(5)

@@ -19,6 +19,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 @SuppressWarnings("deprecation") // Which queues a member has is told by nothing that is meant for users.
 final class Pushed implements Scenario.Named {
     private static final int THREADS = 4;
+    private static final long AWAIT_MS = 5_000;
 
     private final DefaultMQPushConsumer consumer;
     private final String topic;
@@ -32,6 +33,8 @@ final class Pushed implements Scenario.Named {
             options.getString("traceTopic"));
         consumer.setNamesrvAddr(options.getString("nameServer"));
         consumer.setInstanceName(options.getString("name"));
+        // What is being consumed when the consumer stops is finished, and its offset committed.
+        consumer.setAwaitTerminationMillisWhenShutdown(AWAIT_MS);
         consumer.setConsumeThreadMin(THREADS);
         consumer.setConsumeThreadMax(THREADS);
         consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(options.getString("from")));
