@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from tanist.clock import Clock
 from tanist.errors import ResponseError
 from tanist.model.data_version import DataVersion
+from tanist.model.groups import TRANSACTION_GROUP
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.sync import ConsumerOffsetTable
 from tanist.protocol.codes import ResponseCode
@@ -89,7 +90,9 @@ class OffsetTable:
         if before == offset:
             return
         if before is None:
-            self._check_room(1)
+            # The broker's own progress is two offsets, and it can not do without them.
+            if group != TRANSACTION_GROUP:
+                self._check_room(1)
             self._count += 1
             self._offsets[key] = queues
         queues[queue_id] = QueueOffset(offset)
