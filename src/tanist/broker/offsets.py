@@ -164,6 +164,12 @@ class OffsetTable:
         self.data_version = version.bumped(now_ms=self._clock.now_ms(), state_version=version.state_version)
 
 
+def check_client_may_commit(group: str) -> None:
+    """Refuse to move the offsets by which the broker knows its transactions: some would be lost."""
+    if group == TRANSACTION_GROUP:
+        raise ResponseError(ResponseCode.NO_PERMISSION, f"the offsets of {group} are for the broker to move")
+
+
 def _key(group: str, topic: str) -> str:
     return f"{topic}{_SEPARATOR}{group}"
 

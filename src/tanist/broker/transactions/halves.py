@@ -79,13 +79,13 @@ def prepare(message: Message) -> Message:
             f"a transaction takes at most {MAX_PROPERTIES_BYTES - _COPY_ROOM_BYTES}",
         )
     return msgspec.structs.replace(
-        message,
-        topic=HALF_TOPIC,
-        queue_id=HALF_QUEUE_ID,
-        properties=properties,
-        # Without the bits of a transaction it enters the queue of the half topic.
-        sys_flag=message.sys_flag & ~TRANSACTION_MASK,
+        without_transaction(message), topic=HALF_TOPIC, queue_id=HALF_QUEUE_ID, properties=properties
     )
+
+
+def without_transaction(message: Message) -> Message:
+    """The message with the flag of one that is in no transaction: as such it enters its queue."""
+    return msgspec.structs.replace(message, sys_flag=message.sys_flag & ~TRANSACTION_MASK)
 
 
 class Half:
