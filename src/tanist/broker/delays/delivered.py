@@ -44,8 +44,12 @@ class EarlierDeliveries:
         self._store = store
         self._log_end = store.log.log_end
         self._last_ms = store.last_timestamp_ms + _CLOCK_SLACK_MS
-        self._missing: tuple[str, int, _Likeness] | None = None
-        """Where the last message lay that had no copy, how often it was rolled, and what it is like."""
+        # Those that are alike often come one behind the other: they are looked for once.
+        self._last: tuple[str, int, _Likeness] | None = None
+        self._left_count = 0
+        """How many copies there are for the messages that come and are like the last."""
+        self._last_timer: _Likeness | None = None
+        self._most_rolls = 0
         self._untold_count = 0
 
     def has(self, source: Record, copy: Message, due_ms: int) -> bool:
@@ -53,19 +57,24 @@ class EarlierDeliveries:
         if source.log_offset >= self._log_end or due_ms > self._last_ms:
             return False
         like, rolls = _likeness(source), _roll_count(source)
-        if (source.topic, rolls, like) == self._missing:
+        if (source.topic, rolls, like) != self._last:
+            self._last = (source.topic, rolls, like)
+            self._left_count = self._count_left(source, copy, like, rolls)
+        if self._left_count <= 0:
             return False
-        is_there = self._is_among_copies(source, copy, like, rolls)
-        self._missing = None if is_there else (source.topic, rolls, like)
-        return is_there
+        self._left_count -= 1
+        return True
 
     def is_rolled(self, source: Record) -> bool:
         """Whether RocketMQ has put a timer message into the queue again, as it does with long ones."""
         if source.log_offset >= self._log_end:
             return False
-        rolls = _roll_count(source)
-        found = self._alike(TIMER_TOPIC, _likeness(source)) or []
-        return any(_roll_count(record) > rolls for record in found)
+        like = _likeness(source)
+        if like != self._last_timer:
+            self._last_timer = like
+            found = self._alike(TIMER_TOPIC, like) or []
+            self._most_rolls = max(map(_roll_count, found), default=0)
+        return self._most_rolls > _roll_count(source)
 
     def tell(self) -> None:
         """Tell of the messages that could not be looked for, if there are new ones."""
@@ -76,20 +85,20 @@ class EarlierDeliveries:
             )
             self._untold_count = 0
 
-    def _is_among_copies(self, source: Record, copy: Message, like: _Likeness, rolls: int) -> bool:
-        """Whether there are more copies than messages that come before this one."""
+    def _count_left(self, source: Record, copy: Message, like: _Likeness, rolls: int) -> int:
+        """How many more copies there are than messages that come before this one."""
         found = self._alike(copy.topic, like)
         copies = [record for record in found or () if record.queue_id == copy.queue_id]
         waiting = self._alike(source.topic, like) if copies else []
         if found is None or waiting is None:
             self._untold_count += 1
-            return False
+            return 0
         before = [
             record
             for record in waiting
             if record.log_offset < source.log_offset and _roll_count(record) == rolls
         ]
-        return len(copies) > len(before)
+        return len(copies) - len(before)
 
     def _alike(self, topic: str, like: _Likeness) -> list[Record] | None:
         """The messages of a topic that are the same but for where they lie; None if nobody can tell."""

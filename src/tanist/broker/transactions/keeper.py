@@ -209,9 +209,11 @@ class TransactionKeeper:
                 raise
             except MQError as error:
                 # One that can be neither asked for nor kept must not hold up all others.
-                _log.error("transaction is lost queue_offset=%d reason=%s", due.queue_offset, error)
                 if self._open.find(due) == due:
+                    _log.error("transaction is lost queue_offset=%d reason=%s", due.queue_offset, error)
                     self._close(due, now_ms)
+                else:
+                    _log.warning("producer not asked queue_offset=%d reason=%s", due.queue_offset, error)
             if size_bytes >= _CHECKED_BYTES_A_TURN:
                 break
         return True

@@ -586,12 +586,20 @@ def test_messages_without_an_id_are_told_of_once(tmp_path: Path, caplog: pytest.
     assert "count=3" in caplog.text
 
 
-def test_of_many_messages_that_are_alike_the_first_that_is_missing_speaks_for_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("delivered_count", [0, 30, 50])
+def test_messages_that_are_alike_are_looked_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delivered_count: int
 ) -> None:
     async def before(broker: Waiting) -> None:
         for _ in range(50):
             await broker.send("same", DELAY="1")
+        broker.clock.advance_ms(1_000)
+        with monkeypatch.context() as patch:
+            patch.setattr(delivery_module, "_TURN_MESSAGES", delivered_count)
+            if delivered_count:
+                broker.delivery.turn()
+        await turns(2)
+        assert len(broker.bodies()) == delivered_count
 
     async def after(broker: Waiting) -> None:
         store, looked_for = broker.state.store, list[str]()
@@ -604,7 +612,8 @@ def test_of_many_messages_that_are_alike_the_first_that_is_missing_speaks_for_al
         monkeypatch.setattr(store, "find_by_key", find)
         await broker.pass_ms(1_000)
         assert len(broker.bodies()) == 50
-        assert looked_for == ["T"]
+        assert looked_for == (["T", SCHEDULE_TOPIC] if delivered_count else ["T"])
+        assert broker.delivery.found_count == delivered_count
 
     run(tmp_path, before, after)
 
