@@ -19,10 +19,11 @@ from tanist.protocol.bodies.client import HeartbeatData, ProducerData
 from tanist.protocol.codes import RequestCode
 from tanist.protocol.headers.transaction import CheckTransactionStateRequest, EndTransactionRequest
 from tanist.protocol.properties import encode_properties
+from tanist.store import StoreSettings
 from tests.support.broker_tables import SETTINGS, open_offsets
 from tests.support.clocks import FakeClock
 from tests.support.fake_connection import FakeConnection
-from tests.support.messages import bodies
+from tests.support.messages import SMALL, bodies
 from tests.support.working_broker import WorkingBroker, working_broker
 
 T = "TopicA"
@@ -142,9 +143,11 @@ def asked(connection: FakeConnection) -> list[CheckTransactionStateRequest]:
 
 
 @asynccontextmanager
-async def transacting(root: Path, settings: BrokerSettings = SETTINGS) -> AsyncGenerator[Transacting]:
+async def transacting(
+    root: Path, settings: BrokerSettings = SETTINGS, store_settings: StoreSettings = SMALL
+) -> AsyncGenerator[Transacting]:
     clock = FakeClock()
-    async with working_broker(root, settings, clock=clock) as broker:
+    async with working_broker(root, settings, store_settings=store_settings, clock=clock) as broker:
         yield Transacting(broker, root, clock)
 
 
@@ -153,9 +156,10 @@ def run(
     scenario: Callable[[Transacting], Awaitable[None]],
     *,
     settings: BrokerSettings = SETTINGS,
+    store_settings: StoreSettings = SMALL,
 ) -> None:
     async def play() -> None:
-        async with transacting(root, settings) as transactions:
+        async with transacting(root, settings, store_settings) as transactions:
             await scenario(transactions)
 
     asyncio.run(play())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from tanist.clock import Clock
 from tanist.errors import ResponseError
 from tanist.model.data_version import DataVersion
+from tanist.model.groups import TRANSACTION_GROUP
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.sync import ConsumerOffsetTable
 from tanist.protocol.codes import ResponseCode
@@ -94,7 +95,9 @@ class OffsetTable:
         if before == offset:
             return
         if before is None:
-            self._check_room(1)
+            # The broker's own progress is two offsets, and it can not do without them.
+            if group != TRANSACTION_GROUP:
+                self._check_room(1)
             self._count += 1
         if queues is None:
             queues = self._offsets[key] = {}
@@ -184,6 +187,12 @@ class OffsetTable:
     def _bump(self) -> None:
         version: DataVersion = self.data_version
         self.data_version = version.bumped(now_ms=self._clock.now_ms(), state_version=version.state_version)
+
+
+def check_client_may_commit(group: str) -> None:
+    """Refuse to move the offsets by which the broker knows its transactions: some would be lost."""
+    if group == TRANSACTION_GROUP:
+        raise ResponseError(ResponseCode.NO_PERMISSION, f"the offsets of {group} are for the broker to move")
 
 
 def _key(group: str, topic: str) -> str:

@@ -9,6 +9,7 @@ a message to the retry topic.
 
 import msgspec
 
+from tanist.broker.transactions.halves import without_transaction
 from tanist.model.groups import SubscriptionGroupConfig
 from tanist.model.message import Message
 from tanist.model.property_names import (
@@ -80,4 +81,6 @@ def copy_to_retry(record: Record, *, topic: str, queue_id: int, delay_level: int
 def to_dead_letter(message: Message, topic: str) -> Message:
     """A message for the retry topic as it goes to the dead letter topic instead, at once."""
     properties = replace_properties(message.properties, {**_DONE_WITH, DELAY: _NEVER_DELAYED})
-    return msgspec.structs.replace(message, topic=topic, queue_id=0, properties=properties)
+    return msgspec.structs.replace(
+        without_transaction(message), topic=topic, queue_id=0, properties=properties
+    )

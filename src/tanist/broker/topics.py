@@ -176,9 +176,12 @@ class TopicTable:
         return config
 
     def _check_room(self, topic: str) -> None:
-        """Refuse one topic too many: whoever sends to ever new names must not fill the memory."""
+        """Refuse one topic too many: whoever sends to ever new names must not fill the memory.
+
+        The broker's own topics are few, and it can not do without them.
+        """
         most = self.settings.max_topic_count
-        if len(self.table.topics) >= most:
+        if topic not in self.system_names and len(self.table.topics) >= most:
             raise ResponseError(
                 ResponseCode.TOPIC_NOT_EXIST,
                 f"topic {topic} can not be created: there are {most} already, as many as maxTopicCount "

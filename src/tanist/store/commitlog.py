@@ -36,9 +36,9 @@ class CommitLog:
     """Appends, reads, flushes and cuts the log. Offsets of queues are handed out here, one by one."""
 
     def __init__(self, segments: Segments, *, store_host: bytes, max_body_bytes: int, clock: Clock) -> None:
+        """``max_body_bytes`` bounds what a packed batch makes; it is for intake to bound single messages."""
         self._segments = segments
         self._store_host = store_host
-        self._max_body_bytes = max_body_bytes
         # As much as RocketMQ allows beside the body.
         self._lay_out_batch = partial(lay_out_batch, max_bytes=max_body_bytes + _BESIDE_BODY_BYTES)
         self._clock = clock
@@ -87,8 +87,7 @@ class CommitLog:
         """Append several, of any queues, as one unit in the same way."""
         if not messages:
             raise LocalProtocolError("a batch needs at least one message")
-        for message in messages:
-            self._check_takes(message)
+        self._check_takes()
         now_ms = self._clock.now_ms()
         records, appended, queue_offsets = self._lay_out_all(messages, now_ms)
         if len(records) > self._room_bytes():
@@ -226,18 +225,19 @@ class CommitLog:
             self.refusal = self.flush_failure
             raise FlushFailed(self.flush_failure) from error
 
-    def _check_takes(self, message: Message) -> None:
+    def _check_takes(self) -> None:
+        """Refuse while nothing can be written.
+
+        How large a message may be is for whoever takes it in to say: what was taken once can always be
+        moved, also if less is taken now. The log itself needs only that it fits into a file.
+        """
         if self.refusal is not None:
             raise NotWritable(self.refusal)
         if self.busy is not None:
             raise StoreBusy(self.busy)
-        if len(message.body) > self._max_body_bytes:
-            raise LocalProtocolError(
-                f"a body of {len(message.body)} bytes; at most {self._max_body_bytes} are taken"
-            )
 
     def _append(self, message: Message, lay: Callable[..., LaidOut]) -> Appended:
-        self._check_takes(message)
+        self._check_takes()
         queue = (message.topic, message.queue_id)
         queue_offset = QueueOffset(self.next_queue_offsets.get(queue, 0))
         if not is_queued(message.sys_flag):

@@ -54,19 +54,32 @@ class Lookup:
         return record if record.log_offset == log_offset else None
 
     def find_by_key(
-        self, topic: str, key: str, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS, max_count: int = 64
+        self,
+        topic: str,
+        key: str,
+        *,
+        begin_ms: int = 0,
+        end_ms: int = MAX_TIMESTAMP_MS,
+        max_count: int = 64,
+        has_deleted: bool = False,
     ) -> list[Record]:
-        """The newest messages of a topic that carry a key (or have it as unique id), newest first."""
-        found = self.walk_key(topic, key, begin_ms=begin_ms, end_ms=end_ms)
+        """The newest messages of a topic that carry a key (or have it as unique id), newest first.
+
+        With ``has_deleted`` also those that went with their topic, as long as the log holds them.
+        """
+        found = self.walk_key(topic, key, begin_ms=begin_ms, end_ms=end_ms, has_deleted=has_deleted)
         return list(islice((record for record in found if record is not None), max_count))
 
-    def walk_key(self, topic: str, key: str, *, begin_ms: int, end_ms: int) -> Iterator[Record | None]:
+    def walk_key(
+        self, topic: str, key: str, *, begin_ms: int, end_ms: int, has_deleted: bool = False
+    ) -> Iterator[Record | None]:
         """All messages of a topic that carry a key, newest first, and None for each that was passed over.
 
         There may be millions to pass over, so whoever has others to serve rests on the way. A record is
         not to be kept over a rest: the file it lies in may go.
         """
-        first_kept = self._deletions.first_kept(topic, self._log.log_start)
+        log_start = self._log.log_start
+        first_kept = log_start if has_deleted else self._deletions.first_kept(topic, log_start)
         last_offset = -1
         for log_offset in self._index.find(topic, key, begin_ms, end_ms):
             if log_offset is not None and log_offset < first_kept:

@@ -254,10 +254,22 @@ class MessageStore:
         return self._lookup.records(topic, queue_id, queue_offset, max_count)
 
     def find_by_key(
-        self, topic: str, key: str, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS, max_count: int = 64
+        self,
+        topic: str,
+        key: str,
+        *,
+        begin_ms: int = 0,
+        end_ms: int = MAX_TIMESTAMP_MS,
+        max_count: int = 64,
+        has_deleted: bool = False,
     ) -> list[Record]:
-        """The newest messages of a topic that carry a key (or have it as unique id), newest first."""
-        return self._lookup.find_by_key(topic, key, begin_ms=begin_ms, end_ms=end_ms, max_count=max_count)
+        """The newest messages of a topic that carry a key (or have it as unique id), newest first.
+
+        With ``has_deleted`` also those that went with their topic, as long as the log holds them.
+        """
+        return self._lookup.find_by_key(
+            topic, key, begin_ms=begin_ms, end_ms=end_ms, max_count=max_count, has_deleted=has_deleted
+        )
 
     def walk_key(self, topic: str, key: str, *, begin_ms: int, end_ms: int) -> Iterator[Record | None]:
         """The same step by step, without end, and None for each message that was passed over.

@@ -2,6 +2,7 @@ import pytest
 
 from tanist.broker.delays.rules import DelayRules
 from tanist.broker.placing import Placing
+from tanist.broker.retries import to_dead_letter
 from tanist.errors import ResponseError
 from tanist.model.message import Message, SysFlag
 from tanist.model.topics import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
@@ -45,6 +46,34 @@ def test_a_message_that_an_old_consumer_sends_back_is_not_prepared_again() -> No
     words = b"PGROUP\x01P\x02TRAN_MSG\x01true\x02DELAY\x01%d\x02"
     assert placed(words % 0, reconsume_times=1).topic == "T"
     assert placed(words % 0).topic == HALF_TOPIC
+    flagged = placed(words % 2, sys_flag=int(SysFlag.PREPARED), reconsume_times=1)
+    assert (flagged.topic, flagged.sys_flag) == (SCHEDULE_TOPIC, 0)
+
+
+def test_a_dead_letter_that_an_old_consumer_sends_is_no_half() -> None:
+    words = b"PGROUP\x01P\x02TRAN_MSG\x01true\x02DELAY\x012\x02"
+    sent_back = Message(
+        topic="%RETRY%G",
+        queue_id=0,
+        body=b"b",
+        properties=words,
+        sys_flag=int(SysFlag.PREPARED),
+        reconsume_times=17,
+    )
+    letter = PLACING.place(to_dead_letter(sent_back, "%DLQ%G"), NOW_MS)
+    assert (letter.topic, letter.sys_flag) == ("%DLQ%G", 0)
+
+
+@pytest.mark.parametrize(
+    ("delay", "code"),
+    [
+        (b"TIMER_DELAY_SEC\x01864000\x02", ResponseCode.MESSAGE_ILLEGAL),
+        (b"TIMER_DELIVER_MS\x01tomorrow\x02", ResponseCode.MESSAGE_ILLEGAL),
+        (b"DELAY\x01soon\x02", ResponseCode.SYSTEM_ERROR),
+    ],
+)
+def test_a_half_that_could_not_wait_when_it_is_committed_is_refused(delay: bytes, code: int) -> None:
+    assert refused(b"PGROUP\x01P\x02TRAN_MSG\x01true\x02" + delay) == code
 
 
 def test_a_broker_may_take_no_transactions() -> None:

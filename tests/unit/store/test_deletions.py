@@ -176,3 +176,11 @@ def test_a_look_from_outside_sees_no_deleted_message(tmp_path: Path) -> None:
         _fill(store, 2)
     with StoreReader(tmp_path) as reader:
         assert [bytes(record.body) for record in reader.queue_records(TOPIC, 0)] == numbered(2)
+
+
+def test_who_asks_for_deleted_messages_too_finds_them_while_the_log_has_them(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.append(make_message(1, keys="key"))
+        store.delete_topics([TOPIC])
+        assert store.find_by_key(TOPIC, "key") == []
+        assert len(store.find_by_key(TOPIC, "key", has_deleted=True)) == 1

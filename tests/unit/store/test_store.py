@@ -44,7 +44,8 @@ def _fill(store: MessageStore, count: int = 9) -> list[int]:
 
 
 def _found(store: MessageStore, key: str, topic: str = TOPIC, **limits: int) -> list[bytes]:
-    return [bytes(record.body).rstrip(b".") for record in store.find_by_key(topic, key, **limits)]
+    found = store.find_by_key(topic, key, **limits)  # pyright: ignore[reportArgumentType]
+    return [bytes(record.body).rstrip(b".") for record in found]
 
 
 # Writing

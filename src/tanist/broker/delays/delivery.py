@@ -37,6 +37,8 @@ _log = logging.getLogger(__name__)
 
 _TURN_MESSAGES = 32
 _TURN_BYTES = 1 << 20
+_TURN_S = 0.005
+"""After a crash each of a turn's messages may have to be looked for among many."""
 _RETRY_S = 1.0
 _LONGEST_WAIT_S = 60.0
 """The wall clock says when a message is due, and somebody may set it while the timer runs."""
@@ -103,14 +105,16 @@ class Delivery:
         is_more = self._take_timers()
         is_more |= self._deliver_timers(now_ms)
         ready = self._levels.ready_levels(now_ms)
+        deadline_s = self._deadline_s()
         for level in ready:
-            is_more |= self._deliver_level(level, now_ms, max(1, _TURN_MESSAGES // len(ready)))
+            is_more |= self._deliver_level(level, now_ms, max(1, _TURN_MESSAGES // len(ready)), deadline_s)
         return is_more
 
     async def _sleep(self) -> None:
         if self.found_count != self._told_count:
             self._told_count = self.found_count
             _log.info("messages had been delivered before the last stop count=%d", self.found_count)
+        self._earlier.tell()
         wakes_ms = [
             wake for wake in (self._levels.next_wake_ms, self._timers.next_wake_ms) if wake is not None
         ]
@@ -125,7 +129,7 @@ class Delivery:
 
     # Delay levels
 
-    def _deliver_level(self, level: int, now_ms: int, max_count: int) -> bool:
+    def _deliver_level(self, level: int, now_ms: int, max_count: int, deadline_s: float) -> bool:
         """Deliver the next few messages of a level; whether it may have more that are due."""
         queue = self._state.store.queues.find(SCHEDULE_TOPIC, level - 1)
         if queue is None:
@@ -139,7 +143,7 @@ class Delivery:
         due_count = self._levels.due_count(level, [entry.tags_code for entry in entries], now_ms)
         done_bytes = 0
         for entry in entries[:due_count]:
-            if done_bytes > _TURN_BYTES:
+            if self._is_enough(done_bytes, deadline_s):
                 return True
             if (source := self._read(entry)) is not None:
                 # What comes before its time may have come as early before.
@@ -176,9 +180,9 @@ class Delivery:
         except NotDeliverable as error:
             self._drop(record, error)
             return
-        self._state.delays.timer_log.add(self._unit(record, properties, slot_ms))
         if self._timers.is_settled(queue_offset, slot_ms):
             return
+        self._state.delays.timer_log.add(self._unit(record, properties, slot_ms))
         if cancelled := find_property(properties, TIMER_DEL_UNIQKEY):
             self._timers.cancel(slot_ms, cancelled)
         self._timers.take(queue_offset, slot_ms)
@@ -200,10 +204,10 @@ class Delivery:
         if queue is None or timers.read_to < self._timers_from:
             # What lay there at the start is read first: a message may be taken back by a later one.
             return False
-        done_bytes = 0
+        done_bytes, deadline_s = 0, self._deadline_s()
         for _ in range(_TURN_MESSAGES):
             found = timers.next_due(now_ms)
-            if found is None or done_bytes > _TURN_BYTES:
+            if found is None or self._is_enough(done_bytes, deadline_s):
                 return found is not None
             queue_offset, slot_ms = found
             source = self._read(queue.entry(queue_offset)) if queue_offset >= queue.min_offset else None
@@ -231,6 +235,14 @@ class Delivery:
         return self._state.store.queues.find(TIMER_TOPIC, TIMER_QUEUE_ID)
 
     # Both
+
+    def _deadline_s(self) -> float:
+        return self._state.clock.monotonic_s() + _TURN_S
+
+    def _is_enough(self, done_bytes: int, deadline_s: float) -> bool:
+        """Whether a turn has done its share, which is one message at least."""
+        is_over = done_bytes > _TURN_BYTES or self._state.clock.monotonic_s() > deadline_s
+        return done_bytes > 0 and is_over
 
     def _read(self, entry: QueueEntry) -> Record | None:
         """The message of an entry; None for a filler, or if the log does not have it any more."""

@@ -61,7 +61,9 @@ class LevelSchedule:
 
     def ready_levels(self, now_ms: int) -> list[int]:
         """The levels to look at now, the one that has waited longest first."""
-        ready = [level for level, wake_ms in self._wake_ms.items() if wake_ms <= now_ms]
+        ready = [
+            level for level, wake_ms in self._wake_ms.items() if not self._is_to_wait(level, wake_ms, now_ms)
+        ]
         return sorted(ready, key=self._wake_ms.__getitem__)
 
     def next_offset(self, level: int) -> int:
@@ -96,10 +98,8 @@ class LevelSchedule:
         set back, or ``messageDelayLevel`` was changed. RocketMQ does the same. A level that there is no
         more keeps its times.
         """
-        is_known = level <= len(self._delays_ms)
-        longest_ms = self._delays_ms[level - 1] if is_known else INT64_MAX
         for count, due_ms in enumerate(dues_ms):
-            if 0 < due_ms - now_ms <= longest_ms:
+            if self._is_to_wait(level, due_ms, now_ms):
                 return count
         return len(dues_ms)
 
@@ -132,3 +132,7 @@ class LevelSchedule:
             self._saved_count = change_count
 
         return finish
+
+    def _is_to_wait(self, level: int, due_ms: int, now_ms: int) -> bool:
+        is_known = level <= len(self._delays_ms)
+        return 0 < due_ms - now_ms <= (self._delays_ms[level - 1] if is_known else INT64_MAX)

@@ -19,6 +19,7 @@ from tanist.broker.consumption import (
 from tanist.broker.handlers.queue_tables import STEP_QUEUES, QueueTables
 from tanist.broker.late import Steps
 from tanist.broker.names import shown
+from tanist.broker.offsets import check_client_may_commit
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.model.topics import TopicConfig
@@ -127,6 +128,7 @@ class ConsumptionHandler:
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
                 f"group {destination} does not exist; create it first",
             )
+        check_client_may_commit(destination)
         topics = self._topics(source, request.topic)
         if not request.is_offline:
             topics = set(consumed_topics(self._state, source, topics))

@@ -2,6 +2,7 @@
 
 from tanist.broker.late import Steps
 from tanist.broker.memory import hot_bytes
+from tanist.broker.offsets import check_client_may_commit
 from tanist.broker.queue_look import queue_bounds, store_time_ms, young_start
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
@@ -70,6 +71,7 @@ class OffsetHandler:
             raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {group} does not exist")
         if self._state.topics.find(topic) is None:
             raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, f"topic {topic} does not exist")
+        check_client_may_commit(group)
         # Not the topic's own count: after it was lowered, members still commit what they had.
         if not 0 <= request.queue_id < MAX_QUEUE_ID or request.consumer_offset < 0:
             raise ResponseError(

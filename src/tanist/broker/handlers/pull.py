@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from tanist.broker.longpoll import ParkedPull, ParkedPulls
 from tanist.broker.memory import hot_bytes
 from tanist.broker.message_filter import MessageFilter, PropertyFilter, filter_of
+from tanist.broker.offsets import check_client_may_commit
 from tanist.broker.reading import Outcome, QueueRead, read_queue
 from tanist.broker.settings import MASTER_ID
 from tanist.broker.slave_reads import is_behind, suggested_broker_id
@@ -86,6 +87,7 @@ class PullHandler:
         subscription = self._check(request)
         pull = _Pull(command, request, connection, subscription, self._filter(request, subscription))
         if request.sys_flag & _COMMIT and request.consumer_offset >= 0:
+            check_client_may_commit(request.consumer_group)
             self._state.offsets.commit(
                 request.consumer_group, request.topic, request.queue_id, request.consumer_offset
             )

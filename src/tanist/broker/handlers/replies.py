@@ -76,7 +76,13 @@ class ReplyHandler:
         pushed = self._push(client, self._push_command(request, message, connection.peer))
         # What waits for the client must not keep the bytes that it came in.
         kept = command.without_content()
-        pushed.add_done_callback(lambda done: _answer(kept, connection, client, _failure(done), success))
+
+        def on_pushed(done: asyncio.Future[Command]) -> None:
+            # It is cancelled only when the broker stops, and then nobody is there to be told.
+            if not done.cancelled():
+                _answer(kept, connection, client, _failure(done), success)
+
+        pushed.add_done_callback(on_pushed)
 
     def _topic(self, name: str) -> TopicConfig:
         """The topic of the cluster's replies and no other: a reply must not do what a send may not."""

@@ -7,11 +7,12 @@ that handles every request in the turn in which it came has no queues of request
 import shutil
 from collections.abc import Callable
 
+from tanist.broker.delays.rules import TIMER_QUEUE_ID
 from tanist.broker.operating.stats import Daily, Rates
 from tanist.broker.queue_look import queue_bounds
 from tanist.broker.state import BrokerState
 from tanist.broker.writer import MAX_WAITING_SENDS
-from tanist.model.topics import SCHEDULE_TOPIC
+from tanist.model.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from tanist.protocol.codes import OUR_VERSION, Version
 
 _SPANS_S = (10, 60, 600)
@@ -94,14 +95,15 @@ def _requests(state: BrokerState) -> dict[str, str]:
 
 
 def _delays(state: BrokerState) -> dict[str, str]:
-    """How far delivery is at each level. Timers are taken in as they come, so nothing is behind there."""
+    """How far delivery is at each level, and how many messages the timer has still to take in."""
+    behind = queue_bounds(state.store, TIMER_TOPIC, TIMER_QUEUE_ID)[1] - state.delays.timers.read_to
     delivered = {
         f"scheduleMessageOffset_{level}": f"{offset},{_end_of_level(state, level)}"
         for level, offset in state.delays.levels.table().offset_table.items()
     }
     return delivered | {
         "timerReadBehind": "0",
-        "timerOffsetBehind": "0",
+        "timerOffsetBehind": str(max(behind, 0)),
         "timerCongestNum": "0",
         "timerEnqueueTps": "0.0",
         "timerDequeueTps": "0.0",

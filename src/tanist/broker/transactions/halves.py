@@ -49,6 +49,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     reserved_hours: int
     """How long the log keeps its files: a half that is older than this may go with its file."""
 
+    @property
+    def reserved_ms(self) -> int:
+        return self.reserved_hours * _HOUR_MS
+
 
 def prepare(message: Message) -> Message:
     """The first half of a transaction as it lies until it is committed or rolled back."""
@@ -75,13 +79,13 @@ def prepare(message: Message) -> Message:
             f"a transaction takes at most {MAX_PROPERTIES_BYTES - _COPY_ROOM_BYTES}",
         )
     return msgspec.structs.replace(
-        message,
-        topic=HALF_TOPIC,
-        queue_id=HALF_QUEUE_ID,
-        properties=properties,
-        # Without the bits of a transaction it enters the queue of the half topic.
-        sys_flag=message.sys_flag & ~TRANSACTION_MASK,
+        without_transaction(message), topic=HALF_TOPIC, queue_id=HALF_QUEUE_ID, properties=properties
     )
+
+
+def without_transaction(message: Message) -> Message:
+    """The message with the flag of one that is in no transaction: as such it enters its queue."""
+    return msgspec.structs.replace(message, sys_flag=message.sys_flag & ~TRANSACTION_MASK)
 
 
 class Half:
@@ -143,7 +147,10 @@ class Half:
         # What RocketMQ appended again before it asked was stored for the first time when it was born.
         stored_ms = record.store_timestamp_ms if self.first_queue_offset is None else record.born_timestamp_ms
         immunity_ms = self._immunity_ms
-        return stored_ms + (rules.timeout_ms if immunity_ms is None else immunity_ms)
+        if immunity_ms is None:
+            return stored_ms + rules.timeout_ms
+        # Later there would be nothing to ask about, and all behind it would have to be remembered.
+        return stored_ms + min(immunity_ms, rules.reserved_ms)
 
     def is_too_late(self, rules: Rules, *, now_ms: int) -> bool:
         """Whether only the answer to a question may end it: its producer set a time, and that is over."""
@@ -155,7 +162,7 @@ class Half:
     def is_hopeless(self, rules: Rules, *, now_ms: int) -> bool:
         """Whether to ask no more."""
         age_ms = now_ms - self.record.born_timestamp_ms
-        return self.check_count >= rules.max_checks or age_ms > rules.reserved_hours * _HOUR_MS
+        return self.check_count >= rules.max_checks or age_ms > rules.reserved_ms
 
     def committed(self) -> Message:
         """The message as consumers get it. Its properties are the half's, as in RocketMQ."""

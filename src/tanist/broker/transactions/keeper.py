@@ -8,7 +8,7 @@ unique id and the place of its half, which the committed message carries: it is 
 
 import asyncio
 import logging
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 from tanist.broker.state import BrokerState
@@ -45,12 +45,6 @@ class TransactionKeeper:
         settings = state.settings
         self._state = state
         self._halves = HalfQueue(state.store)
-        self._rules = Rules(
-            timeout_ms=settings.transaction_time_out,
-            interval_ms=settings.transaction_check_interval,
-            max_checks=settings.transaction_check_max,
-            reserved_hours=state.store.settings.file_reserved_time,
-        )
         self._notes = OpNotes(
             max_bytes=settings.transaction_op_msg_max_size,
             interval_ms=settings.transaction_op_batch_interval,
@@ -63,19 +57,24 @@ class TransactionKeeper:
         self._woken = asyncio.Event()
         self._asleep_to_ms = 0
 
+    @property
+    def _rules(self) -> Rules:
+        """As the settings are now."""
+        settings = self._state.settings
+        return Rules(
+            timeout_ms=settings.transaction_time_out,
+            interval_ms=settings.transaction_check_interval,
+            max_checks=settings.transaction_check_max,
+            reserved_hours=self._state.store.settings.file_reserved_time,
+        )
+
     # From the outside
 
     def open(self) -> None:
         """Read back where a former process left off. Halves are then taken in turn by turn."""
         low, high = self._halves.bounds
-        note_low, note_high = self._halves.note_bounds
-        ended: set[int] = set()
-        self._notes.start_at(note_high)
-        for note in self._halves.notes(max(self._progress.note_offset, note_low)):
-            named = set(named_offsets(note))
-            ended |= named
-            self._notes.on_found(note.queue_offset, max(named, default=-1))
-        self._open = OpenTransactions(taken_to=min(max(self._progress.half_offset, low), high), ended=ended)
+        taken_to = min(max(self._progress.half_offset, low), high)
+        self._open = OpenTransactions(taken_to=taken_to, ended=self._read_notes())
         self._inherited_to = high
         # Producers need a while to come back after a restart: who is not there can not be asked.
         self._first_check_ms = self._state.clock.now_ms() + self._rules.interval_ms
@@ -100,10 +99,9 @@ class TransactionKeeper:
             while self._notes.due_ms is not None:
                 self._write_note(self._state.clock.now_ms())
             self._state.store.flush()
+            self._progress.finish(*self._done_with())
         except (MQError, OSError) as error:
             _log.warning("transactions are not all noted reason=%s", error)
-            return
-        self._progress.finish(*self._done_with())
 
     def on_indexed(self, topic: str, queue_id: int, _next_offset: int) -> None:
         """A queue has grown."""
@@ -120,7 +118,8 @@ class TransactionKeeper:
                 "the time that the message sets for its transaction is over; wait to be asked",
             )
         half.check_claim(group=request.producer_group, queue_offset=request.half_queue_offset)
-        current = self._open.find(self._halves.place(half))
+        named = self._halves.place(half)
+        current = self._open.find(named)
         if current is None:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, "the transaction is not open: it was ended, asked for, or given up"
@@ -130,18 +129,22 @@ class TransactionKeeper:
         if outcome is SysFlag.COMMIT:
             self._commit(half, current, now_ms)
         self._close(current, now_ms)
+        if named.queue_offset >= self._open.taken_to and named != current:
+            # The copy that was named is not taken in yet: it must not open the transaction again.
+            self._close(named, now_ms)
 
     def turn(self) -> int | None:
         """Do what is due now; in how many milliseconds to come again, None if only when woken."""
         is_behind = self._take_in()
         now_ms = self._state.clock.now_ms()
+        # Before anything that may fail: without notes no transaction can end at last.
+        if (due_ms := self._notes.due_ms) is not None and due_ms <= now_ms:
+            self._write_note(now_ms)
         if (due_ms := self._open.next_due_ms) is not None and due_ms <= now_ms:
             is_behind |= self._check_due(now_ms)
             # The copies are open before anybody can answer.
             self._state.store.dispatch()
             is_behind |= self._take_in()
-        if (due_ms := self._notes.due_ms) is not None and due_ms <= now_ms:
-            self._write_note(now_ms)
         log = self._state.store.log
         self._progress.advance(*self._done_with(), log_end=log.log_end, flushed_to=log.flushed_to)
         times_ms = [self._open.next_due_ms, self._notes.due_ms]
@@ -153,6 +156,15 @@ class TransactionKeeper:
         return None if next_ms is None else min(max(next_ms - now_ms, 0), _LONGEST_SLEEP_MS)
 
     # Taking in
+
+    def _read_notes(self) -> Iterator[int]:
+        """The halves that are done with, as notes say that are still needed."""
+        low, high = self._halves.note_bounds
+        self._notes.start_at(high)
+        for note in self._halves.notes(max(self._progress.note_offset, low)):
+            named = list(named_offsets(note))
+            self._notes.on_found(note.queue_offset, max(named, default=-1))
+            yield from named
 
     def _take_in(self) -> bool:
         """Take in the halves that the queue has more; whether some are left for the next turn."""
@@ -190,11 +202,18 @@ class TransactionKeeper:
                 return False
             try:
                 size_bytes += self._check(due, now_ms)
-            except (MQError, OSError):
+            except (NotWritable, DiskFull, OSError):
                 # A disk that refuses now may take it later.
                 if self._open.find(due) == due:
                     self._open.postpone(due, now_ms + _RETRY_MS)
                 raise
+            except MQError as error:
+                # One that can be neither asked for nor kept must not hold up all others.
+                if self._open.find(due) == due:
+                    _log.error("transaction is lost queue_offset=%d reason=%s", due.queue_offset, error)
+                    self._close(due, now_ms)
+                else:
+                    _log.warning("producer not asked queue_offset=%d reason=%s", due.queue_offset, error)
             if size_bytes >= _CHECKED_BYTES_A_TURN:
                 break
         return True
@@ -274,10 +293,7 @@ class TransactionKeeper:
         """Whether a former process committed the transaction, and was killed before it noted that."""
         if current.queue_offset >= self._inherited_to or half.target is None or not half.unique_id:
             return False
-        try:
-            topic = self._state.placing.place(half.committed(), self._state.clock.now_ms()).topic
-        except ResponseError:
-            return False
+        topic, _ = half.target
         return self._halves.is_committed(current.origin, topic=topic, unique_id=half.unique_id)
 
     def _close(self, half: HalfPlace, now_ms: int) -> None:

@@ -5,7 +5,7 @@
 
 Halves are taken in from the half queue in its order, up to ``taken_to``. So the queue itself holds what
 there is no room for here, and a million that hang cost no more memory than ``max_open`` of them. A half
-may be ended before it is taken in: it is then remembered until its turn comes.
+may be ended before it is taken in: it is then remembered, with a bit, until its turn comes.
 
 Invariant: every half before ``lowest_open`` is done with.
 """
@@ -13,6 +13,8 @@ Invariant: every half before ``lowest_open`` is done with.
 import heapq
 from collections.abc import Iterable
 from typing import NamedTuple
+
+from tanist.broker.transactions.offset_set import OffsetSet
 
 MAX_OPEN = 1_000_000
 _OFFSET_BITS = 63
@@ -38,7 +40,7 @@ class OpenTransactions:
         self._open: dict[int, int] = {}
         # Time, queue offset and origin in one number each: a tuple would be thrice the size.
         self._due: list[int] = []
-        self._ended_ahead: set[int] = set(ended)
+        self._ended = OffsetSet(ended)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -67,9 +69,8 @@ class OpenTransactions:
         assert half.queue_offset >= self.taken_to
         self.taken_to = half.queue_offset + 1
         former = self._open.pop(half.origin, None)
-        if half.queue_offset in self._ended_ahead or first_queue_offset in self._ended_ahead:
-            self._ended_ahead.discard(half.queue_offset)
-        else:
+        is_first_ended = first_queue_offset is not None and first_queue_offset in self._ended
+        if half.queue_offset not in self._ended and not is_first_ended:
             self._open[half.origin] = half.queue_offset
             self.postpone(half, due_ms)
         return former
@@ -80,21 +81,21 @@ class OpenTransactions:
 
     def on_all_taken(self) -> None:
         """The queue has no half more. What notes said of those that were done with before goes too."""
-        self._ended_ahead = {offset for offset in self._ended_ahead if offset >= self.taken_to}
+        self._ended.forget_below(self.taken_to)
 
     def find(self, half: HalfPlace) -> HalfPlace | None:
         """The half that stands now for the transaction of this one; None if that is not open."""
         if (current := self._open.get(half.origin)) is not None:
             return HalfPlace(half.origin, current)
-        is_ahead = half.queue_offset >= self.taken_to and half.queue_offset not in self._ended_ahead
-        return half if is_ahead and len(self._ended_ahead) < self._max_open else None
+        is_ahead = half.queue_offset >= self.taken_to and half.queue_offset not in self._ended
+        return half if is_ahead else None
 
     def on_closed(self, half: HalfPlace) -> None:
         """A half that ``find`` or ``on_tick`` returned is done with."""
         if self._is_current(half):
             del self._open[half.origin]
         else:
-            self._ended_ahead.add(half.queue_offset)
+            self._ended.add(half.queue_offset)
 
     def on_tick(self, now_ms: int) -> HalfPlace | None:
         """Take out the next half that is due. It stays open until it is closed or postponed."""

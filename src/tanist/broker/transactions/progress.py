@@ -33,8 +33,8 @@ class TransactionProgress:
             self._durable_at = log_end
 
     def finish(self, half_offset: int, note_offset: int) -> None:
-        """Keep these offsets, if they are new: all of the log is durable."""
-        if not self.is_kept or (half_offset, note_offset) != (self.half_offset, self.note_offset):
+        """Keep these offsets: all of the log is durable."""
+        if self._is_known or (half_offset, note_offset) != (0, 0):
             self.half_offset, self.note_offset = half_offset, note_offset
             self._keep()
 
@@ -42,6 +42,10 @@ class TransactionProgress:
         self._offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, HALF_QUEUE_ID, self.half_offset)
         self._offsets.commit(TRANSACTION_GROUP, HALF_OP_TOPIC, HALF_QUEUE_ID, self.note_offset)
         self._durable_at = None
+
+    @property
+    def _is_known(self) -> bool:
+        return bool(self._offsets.topics_of(TRANSACTION_GROUP))
 
     def _find(self, topic: str) -> int:
         return self._offsets.find(TRANSACTION_GROUP, topic, HALF_QUEUE_ID) or 0

@@ -5,10 +5,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from tanist.broker.delays import delivered as delivered_module
 from tanist.broker.delays import delivery as delivery_module
 from tanist.broker.delays.delivery import Delivery
 from tanist.broker.settings import BrokerSettings
@@ -16,9 +18,10 @@ from tanist.broker.state import BrokerState
 from tanist.model.message import Message
 from tanist.model.topics import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from tanist.protocol.properties import decode_properties, encode_properties
+from tanist.protocol.record import Record
 from tanist.store import StoreSettings
 from tests.support.broker_tables import SETTINGS
-from tests.support.clocks import FakeClock
+from tests.support.clocks import FakeClock, HastyClock
 from tests.support.conditions import turns, until
 from tests.support.messages import SMALL
 from tests.support.working_broker import WorkingBroker, working_broker
@@ -45,7 +48,7 @@ class Waiting:
             topic=topic,
             queue_id=queue_id,
             body=body.encode(),
-            properties=encode_properties(named),
+            properties=encode_properties({name: value for name, value in named.items() if value}),
             born_timestamp_ms=self.clock.now_ms(),
         )
         self.state.writer.append(self.state.placing.place(message, self.clock.now_ms()))
@@ -486,5 +489,164 @@ def test_a_backlog_that_a_restart_finds_is_taken_again_before_progress_is_writte
         assert broker.state.delays.start_save_timers() is not None
         await broker.pass_ms(100_000)
         assert sorted(map(int, broker.bodies())) == list(range(150))
+
+    run(tmp_path, before, after)
+
+
+def test_what_waits_comes_also_if_such_large_messages_are_not_taken_any_more(tmp_path: Path) -> None:
+    async def before(broker: Waiting) -> None:
+        await broker.send("l" * 2000, DELAY="1")
+        await broker.send("t" * 2000, TIMER_DELAY_SEC="1")
+        broker.state.store.checkpoint()
+
+    async def after(broker: Waiting) -> None:
+        await broker.pass_ms(3_000)
+        assert sorted(body[0] for body in broker.bodies()) == ["l", "t"]
+        assert broker.delivery.dropped_count == 0
+
+    run(tmp_path, before)
+    run(tmp_path, after, store_settings=msgspec.structs.replace(STORE, max_message_size=1_000))
+
+
+def test_a_clock_that_is_set_back_stops_no_level(tmp_path: Path) -> None:
+    async def scenario(broker: Waiting) -> None:
+        await broker.send("before", DELAY="3")
+        await broker.deliver()
+        broker.clock.set_now_ms(START_MS - 3_600_000)
+        await broker.deliver()
+        assert broker.bodies() == ["before"]
+        await broker.send("after", DELAY="3")
+        await broker.pass_ms(9_999)
+        assert broker.bodies() == ["before"]
+        await broker.pass_ms(1)
+        assert broker.bodies() == ["before", "after"]
+
+    run(tmp_path, scenario)
+
+
+def test_what_was_delivered_stays_so_when_its_topic_is_deleted(tmp_path: Path) -> None:
+    async def before(broker: Waiting) -> None:
+        await broker.send("level", DELAY="1")
+        await broker.send("timer", TIMER_DELAY_SEC="1")
+        await broker.deliver()
+        await broker.pass_ms(3_000)
+        assert len(broker.bodies()) == 2
+        broker.state.store.delete_topics(["T"])
+        await broker.send("new")
+
+    async def after(broker: Waiting) -> None:
+        await broker.pass_ms(1_000)
+        queue = broker.state.store.queues.find("T", 0)
+        assert queue is not None
+        assert queue.max_offset - queue.min_offset == 1
+        assert broker.delivery.found_count == 2
+
+    run(tmp_path, before, after)
+
+
+def test_a_message_whose_copies_are_too_many_to_count_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(delivered_module, "_MAX_FOUND", 4)
+
+    async def before(broker: Waiting) -> None:
+        for number in range(12):
+            await broker.send("same", DELAY="1", NUMBER=str(number))
+        broker.clock.advance_ms(1_000)
+        with monkeypatch.context() as patch:
+            patch.setattr(delivery_module, "_TURN_MESSAGES", 6)
+            broker.delivery.turn()
+        await turns(2)
+        assert len(broker.bodies()) == 6
+
+    async def after(broker: Waiting) -> None:
+        await broker.pass_ms(1_000)
+        assert {broker.properties(offset)["NUMBER"] for offset in range(len(broker.bodies()))} == {
+            str(number) for number in range(12)
+        }
+        broker.delivery._earlier.tell()
+
+    run(tmp_path, before, after)
+    assert caplog.text.count("may be delivered twice") == 1
+
+
+def test_messages_without_an_id_are_told_of_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def before(broker: Waiting) -> None:
+        for number in range(3):
+            await broker.send(f"{number}", DELAY="1", UNIQ_KEY="")
+
+    async def after(broker: Waiting) -> None:
+        await broker.pass_ms(1_000)
+        assert broker.bodies() == ["0", "1", "2"]
+        broker.delivery._earlier.tell()
+        broker.delivery._earlier.tell()
+
+    run(tmp_path, before, after)
+    assert caplog.text.count("may be delivered twice") == 1
+    assert "count=3" in caplog.text
+
+
+@pytest.mark.parametrize("delivered_count", [0, 30, 50])
+def test_messages_that_are_alike_are_looked_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delivered_count: int
+) -> None:
+    async def before(broker: Waiting) -> None:
+        for _ in range(50):
+            await broker.send("same", DELAY="1")
+        broker.clock.advance_ms(1_000)
+        with monkeypatch.context() as patch:
+            patch.setattr(delivery_module, "_TURN_MESSAGES", delivered_count)
+            if delivered_count:
+                broker.delivery.turn()
+        await turns(2)
+        assert len(broker.bodies()) == delivered_count
+
+    async def after(broker: Waiting) -> None:
+        store, looked_for = broker.state.store, list[str]()
+        find_by_key = store.find_by_key
+
+        def find(topic: str, *arguments: Any, **named: Any) -> list[Record]:
+            looked_for.append(topic)
+            return find_by_key(topic, *arguments, **named)
+
+        monkeypatch.setattr(store, "find_by_key", find)
+        await broker.pass_ms(1_000)
+        assert len(broker.bodies()) == 50
+        assert looked_for == (["T", SCHEDULE_TOPIC] if delivered_count else ["T"])
+        assert broker.delivery.found_count == delivered_count
+
+    run(tmp_path, before, after)
+
+
+def test_a_turn_that_takes_long_ends_early(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with waiting(tmp_path, HastyClock(START_MS)) as broker:
+            for number in range(4):
+                await broker.send(f"{number}", DELAY="1")
+                await broker.send(f"{number}", queue_id=1, TIMER_DELAY_SEC="1")
+            while broker.delivery._take_timers():
+                pass
+            broker.clock.advance_ms(5_000)
+            assert broker.delivery.turn()
+            await turns(2)
+            assert (broker.bodies(), broker.bodies(queue_id=1)) == (["0"], ["0"])
+            await broker.deliver()
+            assert len(broker.bodies() + broker.bodies(queue_id=1)) == 8
+
+    asyncio.run(scenario())
+
+
+def test_what_was_delivered_does_not_enter_the_timer_log_again(tmp_path: Path) -> None:
+    async def before(broker: Waiting) -> None:
+        await broker.send("long", TIMER_DELAY_SEC="600")
+        for number in range(5):
+            await broker.send(f"{number}", TIMER_DELAY_SEC="1")
+        await broker.deliver()
+        await broker.pass_ms(3_000)
+        save(broker)
+
+    async def after(broker: Waiting) -> None:
+        await broker.deliver()
+        assert len(broker.state.delays.timer_log._added) == 1
 
     run(tmp_path, before, after)

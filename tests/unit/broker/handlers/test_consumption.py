@@ -10,11 +10,12 @@ from tanist.broker.handlers import consumption
 from tanist.broker.handlers.consumption import routes
 from tanist.broker.late import LongAnswers
 from tanist.broker.state import BrokerState
+from tanist.model.groups import TRANSACTION_GROUP
 from tanist.model.integers import INT64_MAX
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import subscribe
-from tanist.model.topics import TopicConfig
+from tanist.model.topics import HALF_TOPIC, TopicConfig
 from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.stats import (
     BrokerConsumeStats,
@@ -313,6 +314,12 @@ def test_offsets_are_not_cloned_to_where_nobody_is(state: BrokerState, broker: A
     assert _clone(broker, to="nobody") == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
     assert _clone(broker, "Deleted") == ResponseCode.SUCCESS
     assert state.offsets.find("H", "Deleted", 0) is None
+
+
+def test_offsets_are_not_cloned_to_the_group_of_transactions(state: BrokerState, broker: Asker) -> None:
+    state.offsets.commit("G", HALF_TOPIC, 0, 1000)
+    assert _clone(broker, HALF_TOPIC, to=TRANSACTION_GROUP, is_offline=True) == ResponseCode.NO_PERMISSION
+    assert state.offsets.find(TRANSACTION_GROUP, HALF_TOPIC, 0) is None
 
 
 def _corrections(broker: Asker, **more: str) -> dict[int, int]:

@@ -7,7 +7,7 @@ import pytest
 
 from tanist.broker.handlers.figures import routes
 from tanist.broker.state import BrokerState
-from tanist.model.topics import SCHEDULE_TOPIC
+from tanist.model.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.stats import BrokerStats
 from tanist.protocol.bodies.tables import KVTable
@@ -115,3 +115,12 @@ def test_each_delay_level_tells_how_far_it_is(state: BrokerState, broker: Asker)
     state.store.dispatch()
     state.delays.levels.on_delivered(2, 1)
     assert _runtime(broker)["scheduleMessageOffset_2"] == "1,3"
+
+
+def test_it_is_told_how_many_messages_the_timer_has_not_taken_in(state: BrokerState, broker: Asker) -> None:
+    for number in range(3):
+        state.store.append(make_message(number, topic=TIMER_TOPIC))
+    state.store.dispatch()
+    assert _runtime(broker)["timerOffsetBehind"] == "3"
+    state.delays.timers.read_to = 2
+    assert _runtime(broker)["timerOffsetBehind"] == "1"

@@ -6,8 +6,9 @@ import pytest
 from tanist.broker import memory
 from tanist.broker.handlers.offsets import routes
 from tanist.broker.state import BrokerState
+from tanist.model.groups import TRANSACTION_GROUP
 from tanist.model.offsets import QueueOffset
-from tanist.model.topics import TopicConfig
+from tanist.model.topics import HALF_TOPIC, TopicConfig
 from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.sync import ConsumerOffsetTable
 from tanist.protocol.codes import RequestCode, ResponseCode
@@ -217,3 +218,11 @@ def test_a_time_is_found_by_its_boundary(
         assert _about_queue(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, **asked) == {
             "offset": str(offset)
         }
+
+
+def test_the_offsets_of_transactions_are_not_for_clients_to_move(state: BrokerState, broker: Asker) -> None:
+    header = UpdateConsumerOffsetRequest(
+        consumer_group=TRANSACTION_GROUP, topic=HALF_TOPIC, queue_id=0, consumer_offset=QueueOffset(1000)
+    )
+    assert broker.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header).code == ResponseCode.NO_PERMISSION
+    assert state.offsets.find(TRANSACTION_GROUP, HALF_TOPIC, 0) is None

@@ -16,7 +16,13 @@ from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.longpoll import ParkedPulls
 from tanist.broker.settings import BrokerSettings
 from tanist.errors import ResponseError
-from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel, SubscriptionGroupConfig
+from tanist.model.groups import (
+    TRANSACTION_GROUP,
+    ConsumeFromWhere,
+    ConsumeType,
+    MessageModel,
+    SubscriptionGroupConfig,
+)
 from tanist.model.subscription import SQL92, SubscriptionData, subscribe
 from tanist.model.topics import TopicConfig, retry_topic
 from tanist.protocol.bodies.client import ConsumerData, HeartbeatData
@@ -374,6 +380,15 @@ def test_an_offset_is_committed_once_and_only_if_the_pull_says_so(tmp_path: Path
         assert state.offsets.find(G, TOPIC, 0) == 8
         assert pulling.code(sys_flag=COMMIT, sub_version=1, consumer_offset=9) == C.SUBSCRIPTION_NOT_EXIST
         assert state.offsets.find(G, TOPIC, 0) == 8
+
+    run(tmp_path, scenario)
+
+
+def test_a_pull_does_not_commit_for_the_group_of_transactions(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        committing = {"sys_flag": COMMIT | SUBSCRIPTION, "consumer_offset": 7}
+        assert pulling.code(consumer_group=TRANSACTION_GROUP, **committing) == C.NO_PERMISSION
+        assert pulling.state.offsets.find(TRANSACTION_GROUP, TOPIC, 0) is None
 
     run(tmp_path, scenario)
 

@@ -217,6 +217,19 @@ def test_a_client_that_keeps_silent_or_refuses_fails_the_reply_and_holds_up_no_o
     run(tmp_path, scenario)
 
 
+def test_a_push_that_is_cancelled_answers_nobody_and_breaks_nothing(tmp_path: Path) -> None:
+    async def scenario(replying: _Replying) -> None:
+        broken = list[dict[str, object]]()
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: broken.append(context))
+        replying.reply()
+        ((_, pushed),) = replying.asker.pushed
+        pushed.cancel()
+        await turns()
+        assert broken == []
+
+    run(tmp_path, scenario)
+
+
 def test_a_client_for_which_too_much_waits_already_fails_the_reply(tmp_path: Path) -> None:
     async def scenario(replying: _Replying) -> None:
         replying.asker.refusal = TooBusy("10.0.0.5:40112", "64 requests wait")

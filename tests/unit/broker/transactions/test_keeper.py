@@ -6,12 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tanist.broker import offsets as offsets_module
 from tanist.broker.transactions import keeper as transaction_keeper
 from tanist.broker.transactions.halves import Half
 from tanist.broker.transactions.open_transactions import OpenTransactions
-from tanist.errors import StoreError
+from tanist.errors import LocalProtocolError, RemoteProtocolError, StoreError
 from tanist.model.groups import TRANSACTION_GROUP
-from tanist.model.message import Message, SysFlag
+from tanist.model.message import Appended, Message, SysFlag
 from tanist.model.property_names import (
     TRAN_PREPARED_QUEUE_OFFSET,
     TRANSACTION_CHECK_TIMES,
@@ -19,9 +20,10 @@ from tanist.model.property_names import (
 from tanist.model.topics import CHECK_MAX_TIME_TOPIC, HALF_OP_TOPIC, HALF_TOPIC
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.properties import decode_properties, replace_properties
-from tanist.protocol.record import decode_record, encode_record
+from tanist.protocol.record import Record, decode_record, encode_record
 from tests.support.broker_tables import SETTINGS
 from tests.support.conditions import until
+from tests.support.messages import SMALL
 from tests.support.transacting import ROLLBACK, T, Transacting, asked, run
 
 TIMEOUT_MS = SETTINGS.transaction_time_out
@@ -303,8 +305,9 @@ def test_a_half_that_was_asked_for_holds_nothing_up(tmp_path: Path) -> None:
         transactions.pass_ms(TIMEOUT_MS)
         transactions.turn()
         transactions.keeper.close()
-        assert transactions.progress() == (4, 1)
-        assert transactions.noted() == [b"1,2,3,0,"]
+        transactions.state.store.dispatch()
+        assert transactions.progress() == (4, 2)
+        assert transactions.noted() == [b"1,2,3,", b"0,"]
 
     run(tmp_path, scenario)
 
@@ -344,7 +347,7 @@ def test_a_commit_whose_note_was_lost_is_not_delivered_again(tmp_path: Path) -> 
         assert asked(producer) == []
         assert transactions.visible() == [b"first", b"second"]
         transactions.pass_ms(NOTE_MS)
-        assert transactions.noted() == [b"0,1,"]
+        assert transactions.noted() == [b"0,", b"1,"]
 
     run(tmp_path, scenario)
 
@@ -564,3 +567,190 @@ def test_an_end_wakes_the_keeper_to_note_it(tmp_path: Path) -> None:
             task.cancel()
 
     run(tmp_path, scenario, settings=settings)
+
+
+def test_a_half_that_can_not_be_given_up_for_lack_of_topics_is_given_up_all_the_same(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SETTINGS, transaction_check_max=1)
+
+    async def scenario(transactions: Transacting) -> None:
+        topics = transactions.state.topics
+        transactions.prepare(b"hangs")
+        transactions.turn()
+        transactions.pass_ms(TIMEOUT_MS)
+        topics.settings = msgspec.structs.replace(settings, max_topic_count=len(topics.table.topics))
+        transactions.turn()
+        transactions.pass_ms(INTERVAL_MS)
+        assert transactions.visible(CHECK_MAX_TIME_TOPIC, 0) == [b"hangs"]
+
+    run(tmp_path, scenario, settings=settings)
+
+
+def test_a_half_that_can_be_neither_asked_for_nor_kept_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        producer = transactions.connect()
+        writer = transactions.state.writer
+        append = writer.append
+
+        def refuse(message: Message) -> Appended:
+            if message.body == b"bad":
+                raise LocalProtocolError("no room in a record")
+            return append(message)
+
+        transactions.prepare(b"bad")
+        transactions.prepare(b"good")
+        transactions.end(transactions.prepare(b"ended"), ROLLBACK)
+        transactions.turn()
+        monkeypatch.setattr(writer, "append", refuse)
+        transactions.pass_ms(TIMEOUT_MS)
+        transactions.pass_ms(NOTE_MS)
+        assert len(asked(producer)) == 1
+        assert b"".join(transactions.noted()) == b"2,0,1,"
+
+    run(tmp_path, scenario)
+    assert "transaction is lost queue_offset=0" in caplog.text
+
+
+def test_a_half_that_can_not_be_read_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        store = transactions.state.store
+        for body in (b"first", b"bad", b"last"):
+            transactions.prepare(body)
+        records = store.records
+
+        def read(topic: str, queue_id: int, queue_offset: int, max_count: int) -> list[Record]:
+            if topic == HALF_TOPIC and queue_offset <= 1 < queue_offset + max_count:
+                raise RemoteProtocolError("no record")
+            return records(topic, queue_id, queue_offset, max_count)
+
+        monkeypatch.setattr(store, "records", read)
+        producer = transactions.connect()
+        transactions.turn()
+        transactions.pass_ms(TIMEOUT_MS)
+        assert [question.msg_id for question in asked(producer)] == ["id-1", "id-3"]
+
+    run(tmp_path, scenario)
+    assert "can not be read" in caplog.text
+
+
+def test_a_stored_half_can_be_ended_or_asked_for_also_if_it_is_larger_than_what_is_taken_now(
+    tmp_path: Path,
+) -> None:
+    async def before(transactions: Transacting) -> None:
+        transactions.prepare(b"." * 2000)
+        transactions.prepare(b"." * 2000)
+        transactions.state.store.checkpoint()
+
+    async def after(transactions: Transacting) -> None:
+        producer = transactions.connect()
+        transactions.turn()
+        transactions.pass_ms(INTERVAL_MS)
+        first, _ = asked(producer)
+        assert transactions.end(first) == 0
+        assert len(transactions.visible()) == 1
+
+    run(tmp_path, before)
+    run(tmp_path, after, store_settings=msgspec.structs.replace(SMALL, max_message_size=1000))
+
+
+@pytest.mark.parametrize("delay", ["TIMER_DELIVER_MS", "DELAY"])
+def test_a_delayed_commit_whose_note_was_lost_comes_once_also_when_its_time_is_over(
+    tmp_path: Path, delay: str
+) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        producer = transactions.connect()
+        time_ms = transactions.clock.now_ms() + 5_000
+        value = "2" if delay == "DELAY" else str(time_ms)
+        half = transactions.prepare(b"order", **{delay: value})  # pyright: ignore[reportArgumentType]
+        transactions.turn()
+        assert transactions.end(half) == 0
+        transactions.restart_after_kill()
+        transactions.pass_ms(INTERVAL_MS)
+        assert asked(producer) == []
+        assert transactions.end(half) == ResponseCode.SYSTEM_ERROR
+        assert transactions.visible() == []
+
+    run(tmp_path, scenario)
+
+
+def test_a_commit_whose_note_was_lost_is_found_also_if_its_topic_was_deleted(tmp_path: Path) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        producer = transactions.connect()
+        transactions.end(transactions.prepare(b"order"))
+        transactions.state.store.delete_topics([T])
+        transactions.restart_after_kill()
+        transactions.pass_ms(INTERVAL_MS)
+        assert asked(producer) == []
+
+    run(tmp_path, scenario)
+
+
+def test_an_end_that_names_a_copy_which_is_not_taken_in_yet_ends_the_transaction(tmp_path: Path) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        store = transactions.state.store
+        first = transactions.prepare(b"order")
+        transactions.turn()
+        copy = store.append(Half(store.records(HALF_TOPIC, 0, 0, 1)[0]).copied(first.log_offset))
+        store.dispatch()
+        assert transactions.end(copy, ROLLBACK) == 0
+        transactions.turn()
+        assert len(transactions.keeper._open) == 0
+        transactions.pass_ms(NOTE_MS)
+        assert transactions.noted() == [b"0,1,"]
+
+    run(tmp_path, scenario)
+
+
+def test_no_half_keeps_others_from_being_forgotten_for_longer_than_the_log_keeps_its_files(
+    tmp_path: Path,
+) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        producer = transactions.connect()
+        transactions.prepare(b"pin", CHECK_IMMUNITY_TIME_IN_SECONDS="999999999999")
+        transactions.turn()
+        transactions.pass_ms(SMALL.file_reserved_time * 3_600_000)
+        assert len(asked(producer)) == 1
+
+    run(tmp_path, scenario)
+
+
+def test_how_long_halves_are_kept_follows_the_settings(tmp_path: Path) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        store = transactions.state.store
+        store.settings = msgspec.structs.replace(store.settings, file_reserved_time=1)
+        transactions.prepare(b"old")
+        transactions.turn()
+        transactions.pass_ms(3_600_001)
+        assert transactions.visible(CHECK_MAX_TIME_TOPIC, 0) == [b"old"]
+
+    run(tmp_path, scenario)
+
+
+def test_a_full_table_of_offsets_holds_no_transaction_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        monkeypatch.setattr(offsets_module, "MAX_OFFSETS", 0)
+        transactions.end(transactions.prepare())
+        transactions.turn()
+        transactions.keeper.close()
+        assert transactions.progress() == (1, 1)
+
+    run(tmp_path, scenario)
+
+
+def test_what_somebody_did_to_the_offsets_is_put_right_at_the_end(tmp_path: Path) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        half = transactions.prepare(b"order")
+        transactions.turn()
+        transactions.keeper.close()
+        transactions.state.offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, 0, 1000)
+        transactions.keeper.close()
+        transactions.state.offsets.save()
+        transactions.restart_after_kill()
+        assert transactions.end(half) == 0
+
+    run(tmp_path, scenario)

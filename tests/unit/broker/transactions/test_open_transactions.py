@@ -86,11 +86,11 @@ def test_what_has_no_room_stays_in_the_queue() -> None:
     assert not transactions.is_full
 
 
-def test_as_many_are_ended_ahead_as_may_be_open() -> None:
-    transactions = OpenTransactions(max_open=2)
-    transactions.on_closed(half(0))
-    transactions.on_closed(half(1))
-    assert transactions.find(half(2)) is None
+def test_a_note_of_the_first_half_ends_its_renewal_also_when_both_are_taken_in() -> None:
+    transactions = OpenTransactions(ended=[0])
+    transactions.on_half(HalfPlace(1000, 0), 5)
+    transactions.on_half(HalfPlace(1000, 1), 5, first_queue_offset=0)
+    assert len(transactions) == 0
 
 
 def test_a_postponed_half_is_due_again() -> None:
@@ -108,7 +108,7 @@ def test_ended_halves_leave_nothing_behind() -> None:
         transactions.on_closed(half(number))
     assert len(transactions._due) < 3_000
     transactions.on_all_taken()
-    assert not transactions._ended_ahead
+    assert not transactions._ended
 
 
 @pytest.mark.parametrize("seed", range(20))
