@@ -13,7 +13,7 @@ import msgspec
 from tests.support.process import ProcessFailed
 from tests.support.rocketmq.jars import QUICK_START, environment, install_client
 
-_ANSWER_TIMEOUT_S = 90.0
+_ANSWER_TIMEOUT_S = 120.0
 
 
 class StepFailed(Exception):
