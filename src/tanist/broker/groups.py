@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tanist.broker.names import check_group_name
+from tanist.broker.names import check_group_name, is_allowed
 from tanist.broker.settings import BrokerSettings
 from tanist.clock import Clock
 from tanist.errors import ResponseError
@@ -83,12 +83,19 @@ class GroupTable:
         for group in groups:
             if (found := self.find(group)) is not None:
                 known[group] = found
-            elif len(new) < room and _is_group_name(group):
+            elif len(new) < room and is_allowed(check_group_name, group):
                 new[group] = SubscriptionGroupConfig(group_name=group)
         if new:
             self._replace(self.table.groups | new, self.table.forbidden_table)
             _log.info("groups created count=%d first=%s", len(new), next(iter(new)))
         return known | new
+
+    def require(self, group: str) -> SubscriptionGroupConfig:
+        """The group, made if need be. Raises ResponseError if it is not there and can not come."""
+        found = self.ensure(group)
+        if found is None:
+            raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, self.absence(group))
+        return found
 
     def absence(self, group: str) -> str:
         """Why a group is not there and was not made, for whoever asked for it."""
@@ -136,20 +143,11 @@ class GroupTable:
     def _replace(
         self, groups: dict[str, SubscriptionGroupConfig], forbidden: dict[str, dict[str, int]]
     ) -> None:
-        version = self.data_version
         table = msgspec.structs.replace(
             self.table,
             groups=groups,
             forbidden_table=forbidden,
-            data_version=version.bumped(now_ms=self._clock.now_ms(), state_version=version.state_version),
+            data_version=self.data_version.bumped(now_ms=self._clock.now_ms()),
         )
         self._file.save(table)
         self.table = table
-
-
-def _is_group_name(group: str) -> bool:
-    try:
-        check_group_name(group)
-    except ResponseError:
-        return False
-    return True

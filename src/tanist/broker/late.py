@@ -11,7 +11,6 @@ from tanist.clock import Clock
 from tanist.errors import LocalProtocolError, ResponseError
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.command import Command
-from tanist.protocol.frame import MAX_FRAME_BYTES
 from tanist.remoting import Connection
 from tanist.remoting.replies import frame_answer, frame_failure, is_expected
 
@@ -20,8 +19,6 @@ _log = logging.getLogger(__name__)
 _TURN_S = 0.004
 """How long one turn may take. Sends and pulls wait that long at most for somebody's long answer."""
 _MAX_WAITING = 64
-MAX_BODY_BYTES = MAX_FRAME_BYTES - (64 << 10)
-"""What an answer may carry and still fit a frame."""
 
 Steps: TypeAlias = Generator[None, None, Command]
 """Makes an answer and yields wherever it may be interrupted, about every millisecond."""

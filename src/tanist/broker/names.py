@@ -4,6 +4,7 @@ A topic's name becomes a folder's and travels as one word, so there is no room f
 """
 
 import re
+from collections.abc import Callable
 
 from tanist.errors import ResponseError
 from tanist.model.groups import MAX_GROUP_CHARS
@@ -24,6 +25,15 @@ def check_topic_name(topic: str) -> None:
 def check_group_name(group: str) -> None:
     """Refuse a name that no group may have: its retry topic would not be one."""
     _check("group", group, MAX_GROUP_CHARS)
+
+
+def is_allowed(check: Callable[[str], None], name: str) -> bool:
+    """Whether one of the checks above takes a name."""
+    try:
+        check(name)
+    except ResponseError:
+        return False
+    return True
 
 
 def shown(name: str) -> str:

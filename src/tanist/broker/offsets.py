@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from tanist.clock import Clock
 from tanist.errors import ResponseError
-from tanist.model.data_version import DataVersion
 from tanist.model.groups import TRANSACTION_GROUP
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.sync import ConsumerOffsetTable
@@ -185,8 +184,7 @@ class OffsetTable:
         self._bump()
 
     def _bump(self) -> None:
-        version: DataVersion = self.data_version
-        self.data_version = version.bumped(now_ms=self._clock.now_ms(), state_version=version.state_version)
+        self.data_version = self.data_version.bumped(now_ms=self._clock.now_ms())
 
 
 def check_client_may_commit(group: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from tanist.broker.names import check_topic_name
+from tanist.broker.names import check_topic_name, is_allowed
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.system_topics import system_topic_names, system_topics
 from tanist.clock import Clock
@@ -148,7 +148,11 @@ class TopicTable:
         new: dict[str, TopicConfig] = {}
         room = min(max_new, self.settings.max_topic_count - len(self.table.topics))
         for config in configs:
-            if len(new) < room and self.find(config.topic_name) is None and _is_topic_name(config.topic_name):
+            if (
+                len(new) < room
+                and self.find(config.topic_name) is None
+                and is_allowed(check_topic_name, config.topic_name)
+            ):
                 new[config.topic_name] = config
         if new:
             self._replace(self.table.topics | new)
@@ -196,21 +200,12 @@ class TopicTable:
         return template if template is not None and template.perm & Permission.INHERIT else None
 
     def _replace(self, topics: dict[str, TopicConfig]) -> None:
-        version = self.data_version
         table = msgspec.structs.replace(
             self.table,
             topics=topics,
-            data_version=version.bumped(now_ms=self._clock.now_ms(), state_version=version.state_version),
+            data_version=self.data_version.bumped(now_ms=self._clock.now_ms()),
         )
         self._file.save(table)
         self.table = table
         for listener in self._listeners:
             listener()
-
-
-def _is_topic_name(topic: str) -> bool:
-    try:
-        check_topic_name(topic)
-    except ResponseError:
-        return False
-    return True

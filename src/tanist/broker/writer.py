@@ -6,9 +6,10 @@ wake-up of the pulls that wait there.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
-from tanist.errors import DiskFull, FlushFailed, MQError, NotWritable
+from tanist.errors import DiskFull, FlushFailed, MQError, NotWritable, ResponseError
 from tanist.model.message import Appended, Message
 from tanist.protocol.codes import ResponseCode
 from tanist.store import FlushMode, MessageStore
@@ -21,6 +22,15 @@ Answer = Callable[[ResponseCode], None]
 MAX_WAITING_SENDS = 10_000
 """Sends that may wait for the disk, as many as RocketMQ's queue of sends takes by default."""
 _RETRY_S = 1.0
+
+
+@contextmanager
+def told_to_client() -> Generator[None]:
+    """What the disk refuses, a client is told in the words that it knows."""
+    try:
+        yield
+    except (NotWritable, DiskFull, OSError) as error:
+        raise ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from error
 
 
 class LogWriter:

@@ -16,6 +16,7 @@ class DataVersion(msgspec.Struct, frozen=True, kw_only=True, order=True, rename=
     counter: Int64 = 0
     timestamp_ms: Int64 = msgspec.field(name="timestamp", default=0)
 
-    def bumped(self, *, now_ms: int, state_version: int = 0) -> "DataVersion":
-        """The version after one more change, made in the epoch ``state_version`` (0: no controller)."""
-        return DataVersion(state_version=state_version, counter=self.counter + 1, timestamp_ms=now_ms)
+    def bumped(self, *, now_ms: int, state_version: int | None = None) -> "DataVersion":
+        """The version after one more change, made in the epoch ``state_version``, or in the same."""
+        epoch = self.state_version if state_version is None else state_version
+        return DataVersion(state_version=epoch, counter=self.counter + 1, timestamp_ms=now_ms)

@@ -25,11 +25,17 @@ TRANSACTION_MASK = 0xC
 COMPRESSION_MASK = 0x700
 
 _QUEUED_TRANSACTIONS = (0, int(SysFlag.COMMIT))
+_ROLLED_BACK = int(SysFlag.ROLLBACK)
 
 
 def is_queued(sys_flag: int) -> bool:
     """Whether a message enters its consume queue: a prepared or rolled back one does not."""
     return sys_flag & TRANSACTION_MASK in _QUEUED_TRANSACTIONS
+
+
+def is_keyed(sys_flag: int) -> bool:
+    """Whether a message is found by its keys: a rolled back one is not."""
+    return sys_flag & TRANSACTION_MASK != _ROLLED_BACK
 
 
 class Message(msgspec.Struct, gc=False, kw_only=True):

@@ -19,6 +19,7 @@ from tanist.protocol.headers.pull import PullMessageResponse
 from tanist.protocol.headers.send import DEFAULT_REGION, SendMessageResponse
 
 __all__ = [
+    "MAX_BODY_BYTES",
     "MAX_FRAME_BYTES",
     "Command",
     "FrameDecoder",
@@ -30,6 +31,9 @@ __all__ = [
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """A whole frame, its length word included. Its first byte is then 0, never that of a TLS record."""
+
+MAX_BODY_BYTES = MAX_FRAME_BYTES - (64 << 10)
+"""What a frame has room for beside any header that we write."""
 
 # total, word: the encoding in its first byte, header_bytes in the other three
 _PREFIX = struct.Struct(">II")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from tanist.errors import RemoteProtocolError
-from tanist.model.message import TRANSACTION_MASK, Message, SysFlag, is_queued
+from tanist.model.message import Message, is_keyed, is_queued
 from tanist.protocol.batch import decode_batch
 from tanist.protocol.key_index import Keyed, key_hash
 from tanist.protocol.properties import join_properties
@@ -22,8 +22,6 @@ try:
     from tanist.protocol import _native as native
 except ImportError:
     native = None
-
-_ROLLBACK = int(SysFlag.ROLLBACK)
 
 
 class LaidOut(NamedTuple):
@@ -51,7 +49,7 @@ def lay_out(
         store_host=store_host,
     )
     topic, properties, keyed = message.topic, message.properties, list[Keyed]()
-    if message.sys_flag & TRANSACTION_MASK != _ROLLBACK:
+    if is_keyed(message.sys_flag):
         keyed = [(key_hash(topic, key), log_offset, store_timestamp_ms) for key in index_keys(properties)]
     entry = b""
     if is_queued(message.sys_flag):

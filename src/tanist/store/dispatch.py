@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tanist.errors import CorruptRecord, LocalProtocolError, RemoteProtocolError
 from tanist.model.delay_levels import due_ms
-from tanist.model.message import TRANSACTION_MASK, Appended, Message, SysFlag, is_queued
+from tanist.model.message import Appended, Message, is_keyed, is_queued
 from tanist.model.offsets import LogOffset
 from tanist.model.property_names import DELAY
 from tanist.model.topics import SCHEDULE_TOPIC
@@ -26,8 +26,6 @@ from tanist.store.segment import Segment
 _log = logging.getLogger(__name__)
 
 BATCH_RECORDS = 1024
-
-_ROLLBACK = int(SysFlag.ROLLBACK)
 
 
 class Dispatcher:
@@ -132,7 +130,7 @@ class Dispatcher:
             )
             run.next_offset += 1
             run.indexed_to = record.log_offset + record.size_bytes
-        if record.sys_flag & TRANSACTION_MASK != _ROLLBACK:
+        if is_keyed(record.sys_flag):
             self._index.put(
                 record.topic, index_keys(properties), record.log_offset, record.store_timestamp_ms
             )

@@ -1,6 +1,7 @@
 """Whose a message is that a request names by its place in the log."""
 
-from tanist.errors import DiskFull, NotWritable, ResponseError
+from tanist.broker.writer import told_to_client
+from tanist.errors import ResponseError
 from tanist.model.property_names import REAL_TOPIC
 from tanist.model.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from tanist.protocol.codes import ResponseCode
@@ -23,10 +24,8 @@ def topic_at(store: MessageStore, log_offset: int) -> str | None:
         return None
     if not _is_queued(store, record) and store.dispatcher.dispatched_to <= log_offset:
         # A quick producer ends its transaction before the half is indexed.
-        try:
+        with told_to_client():
             store.dispatch()
-        except (NotWritable, DiskFull, OSError) as error:
-            raise ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from error
     if not _is_queued(store, record):
         raise ResponseError(ResponseCode.SYSTEM_ERROR, f"no message begins at log offset {log_offset}")
     real_topic = (

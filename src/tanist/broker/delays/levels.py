@@ -116,10 +116,7 @@ class LevelSchedule:
         self._offsets[level] = next_offset
         self._change_count += 1
         if self._change_count % _CHANGES_A_VERSION == 0:
-            version = self._data_version
-            self._data_version = version.bumped(
-                now_ms=self._clock.now_ms(), state_version=version.state_version
-            )
+            self._data_version = self._data_version.bumped(now_ms=self._clock.now_ms())
 
     def start_save(self) -> Callable[[], None] | None:
         """The disk's part of saving what changed, which may run on another thread; None if nothing did."""

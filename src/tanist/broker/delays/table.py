@@ -97,8 +97,7 @@ class DelayTable:
         progress = self.timers.progress(now_ms)
         if progress is None:
             return None
-        version = self.timer_point.data_version
-        version = version.bumped(now_ms=now_ms, state_version=version.state_version)
+        version = self.timer_point.data_version.bumped(now_ms=now_ms)
         write_log = self.timer_log.start_save(progress.read_ms)
 
         def save() -> None:

@@ -1,6 +1,6 @@
 """Messages looked up: by their place (33), by key or unique id (12), and the entries of a queue (321)."""
 
-from tanist.broker.late import MAX_BODY_BYTES, Steps
+from tanist.broker.late import Steps
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.model.offsets import LogOffset
@@ -8,6 +8,7 @@ from tanist.protocol.bodies import encode_body
 from tanist.protocol.bodies.stats import ConsumeQueueView, QueueEntryView
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
+from tanist.protocol.frame import MAX_BODY_BYTES
 from tanist.protocol.headers.messages import (
     QueryConsumeQueueRequest,
     QueryMessageRequest,

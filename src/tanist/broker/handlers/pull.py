@@ -26,7 +26,7 @@ from tanist.model.offsets import QueueOffset
 from tanist.model.subscription import TAG, SubscriptionData, subscribe
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
-from tanist.protocol.frame import MAX_FRAME_BYTES, encode_pull_head
+from tanist.protocol.frame import MAX_BODY_BYTES, encode_pull_head
 from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
 from tanist.remoting import Connection, Handler
 from tanist.remoting.replies import frame_failure, is_expected
@@ -40,8 +40,6 @@ _SUBSCRIPTION = int(PullSysFlag.SUBSCRIPTION)
 
 _MAX_SUSPEND_MS = 600_000
 """No client waits as long for an answer; one that asks for more is told earlier that nothing came."""
-_MAX_BODY_BYTES = MAX_FRAME_BYTES - (64 << 10)
-"""What ``maxTransferBytesOnMessageInMemory`` may ask for beyond this would fit no frame."""
 _TURN_S = 0.005
 """How long all pulls together look for messages by their properties in one turn of the event loop."""
 
@@ -179,9 +177,7 @@ class PullHandler:
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, "the broker takes no pulls: its brokerPermission says so"
             )
-        group = state.groups.ensure(group_name)
-        if group is None:
-            raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, state.groups.absence(group_name))
+        group = state.groups.require(group_name)
         if not group.is_consume_enabled:
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, f"group {group_name} may not consume: it is disabled"
@@ -230,7 +226,7 @@ class PullHandler:
             max_count=min(
                 max(request.max_message_count, 1), settings.max_transfer_count_on_message_in_memory
             ),
-            max_bytes=min(settings.max_transfer_bytes_on_message_in_memory, _MAX_BODY_BYTES),
+            max_bytes=min(settings.max_transfer_bytes_on_message_in_memory, MAX_BODY_BYTES),
             is_wanted=pull.is_wanted,
             has_time=self._scan_timer() if isinstance(pull.is_wanted, PropertyFilter) else None,
         )

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Generator
 
-from tanist.broker.late import MAX_BODY_BYTES
 from tanist.errors import ResponseError
 from tanist.model.route import MessageQueue
 from tanist.protocol.bodies import ObjectKeyed, encode_body
 from tanist.protocol.codes import ResponseCode
+from tanist.protocol.frame import MAX_BODY_BYTES
 
 STEP_QUEUES = 8
 """Some 100 us each, if its file has to be opened. A topic may have tens of thousands of them."""

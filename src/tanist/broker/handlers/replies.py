@@ -9,6 +9,7 @@ import logging
 
 from tanist.broker.consumer_group import Client
 from tanist.broker.handlers.send import make_intake
+from tanist.broker.late import send_failure, send_late
 from tanist.broker.names import shown
 from tanist.broker.state import BrokerState
 from tanist.errors import DiskFull, MQError, NotWritable, ProtocolError, ResponseError
@@ -79,8 +80,12 @@ class ReplyHandler:
 
         def on_pushed(done: asyncio.Future[Command]) -> None:
             # It is cancelled only when the broker stops, and then nobody is there to be told.
-            if not done.cancelled():
-                _answer(kept, connection, client, _failure(done), success)
+            if done.cancelled():
+                return
+            if (refusal := _refusal(client, done)) is not None:
+                send_failure(kept, connection, refusal)
+            else:
+                send_late(kept, connection, kept.reply(header=success))
 
         pushed.add_done_callback(on_pushed)
 
@@ -152,30 +157,13 @@ class ReplyHandler:
         return Command.request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, header, body=message.body)
 
 
-def _answer(
-    command: Command,
-    connection: Connection,
-    client: Client,
-    failure: str | None,
-    success: SendMessageResponse,
-) -> None:
-    """Tell who sent the reply what became of it."""
-    if command.is_one_way:
-        return
-    if failure is None:
-        connection.send(command.reply(header=success))
-    else:
-        refusal = _not_pushed(client, failure)
-        connection.send(command.reply(refusal.code, remark=refusal.remark))
-
-
-def _failure(pushed: asyncio.Future[Command]) -> str | None:
+def _refusal(client: Client, pushed: asyncio.Future[Command]) -> ResponseError | None:
     """Why the client has not taken a reply that was pushed to it; None if it has."""
     try:
         code = pushed.result().code
     except MQError as error:
-        return str(error)
-    return None if code == ResponseCode.SUCCESS else f"it answered {code}"
+        return _not_pushed(client, str(error))
+    return None if code == ResponseCode.SUCCESS else _not_pushed(client, f"it answered {code}")
 
 
 def _not_pushed(client: Client, reason: str) -> ResponseError:

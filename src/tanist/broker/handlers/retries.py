@@ -29,7 +29,7 @@ def redirect(
     A group that consumes in order gets nothing again: its client has tried it where it was, often
     enough, and only then sent it.
     """
-    group = _group(state, message.topic.removeprefix(RETRY_PREFIX))
+    group = state.groups.require(message.topic.removeprefix(RETRY_PREFIX))
     limit = max_retries(group, request.max_reconsume_times, client_version=client_version)
     is_ordered = state.locks.is_any_held(group.group_name, state.clock.now_ms())
     if not is_ordered and message.reconsume_times <= limit:
@@ -47,7 +47,7 @@ class RetryHandler:
 
     def send_back(self, command: Command, _connection: Connection) -> Command:
         request = command.header(ConsumerSendBackRequest)
-        group = _group(self._state, request.group)
+        group = self._state.groups.require(request.group)
         if not self._state.settings.is_writable:
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, "the broker takes no messages: its brokerPermission says so"
@@ -111,13 +111,3 @@ class RetryHandler:
             self._state.writer.append(placed)
         except (NotWritable, DiskFull, OSError, ProtocolError) as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from error
-
-
-def _group(state: BrokerState, name: str) -> SubscriptionGroupConfig:
-    group = state.groups.ensure(name)
-    if group is None:
-        raise ResponseError(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            state.groups.absence(name),
-        )
-    return group

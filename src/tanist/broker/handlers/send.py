@@ -16,7 +16,7 @@ from tanist.model.property_names import WAIT
 from tanist.model.topics import RETRY_PREFIX, TopicConfig
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
-from tanist.protocol.frame import MAX_FRAME_BYTES, encode_send_answer
+from tanist.protocol.frame import MAX_BODY_BYTES, encode_send_answer
 from tanist.protocol.headers.send import SendMessageRequest, SendMessageRequestV2
 from tanist.protocol.message_id import UniqueIds, encode_offset_ids
 from tanist.protocol.properties import find_property
@@ -25,8 +25,6 @@ from tanist.remoting import Connection, Handler
 
 _NO_WAIT = b"false"
 _SUCCESS = int(ResponseCode.SUCCESS)
-_MAX_BODY_BYTES = MAX_FRAME_BYTES - (64 << 10)
-"""With properties and header around it a message must fit the frame in which a consumer gets it."""
 
 
 def routes(state: BrokerState) -> dict[int, Handler]:
@@ -41,7 +39,8 @@ def routes(state: BrokerState) -> dict[int, Handler]:
 def make_intake(state: BrokerState) -> Intake:
     return Intake(
         cluster=state.settings.broker_cluster_name,
-        max_body_bytes=min(state.store.settings.max_message_size, _MAX_BODY_BYTES),
+        # With its properties around it a message must fit the frame in which a consumer gets it.
+        max_body_bytes=min(state.store.settings.max_message_size, MAX_BODY_BYTES),
     )
 
 
@@ -63,12 +62,11 @@ class SendHandler:
     def _send(self, command: Command, request: SendMessageRequest, connection: Connection) -> bytes | None:
         topic = self._topic(request)
         is_batch = bool(request.is_batch)
-        queue_id = self._queue_id(request, topic)
         message, unique_key = self._intake.accept(
             request,
             command.body,
             topic=topic,
-            queue_id=queue_id,
+            queue_id=self._queue_id(request, topic),
             born_host=connection.peer_host,
             make_id=None if is_batch else self._make_id,
         )

@@ -8,8 +8,7 @@ unique id and the place of its half, which the committed message carries: it is 
 
 import asyncio
 import logging
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 from tanist.broker.state import BrokerState
 from tanist.broker.transactions.half_queue import HalfQueue
@@ -18,6 +17,7 @@ from tanist.broker.transactions.open_transactions import HalfPlace, OpenTransact
 from tanist.broker.transactions.ops import OpNotes, named_offsets
 from tanist.broker.transactions.progress import TransactionProgress
 from tanist.broker.transactions.question import make_question
+from tanist.broker.writer import told_to_client
 from tanist.errors import DiskFull, MQError, NotWritable, ProtocolError, ResponseError
 from tanist.model.message import Appended, Message, SysFlag
 from tanist.model.topics import HALF_TOPIC
@@ -274,7 +274,7 @@ class TransactionKeeper:
         half = self._halves.at(request.half_log_offset)
         if half is None and store.dispatcher.dispatched_to <= request.half_log_offset < store.log.log_end:
             # A quick producer ends its transaction before the half is indexed.
-            with _told_to_client():
+            with told_to_client():
                 store.dispatch()
             half = self._halves.at(request.half_log_offset)
         if half is None:
@@ -286,7 +286,7 @@ class TransactionKeeper:
     def _commit(self, half: Half, current: HalfPlace, now_ms: int) -> None:
         if self._is_committed(half, current):
             return
-        with _told_to_client():
+        with told_to_client():
             self._state.writer.append(self._state.placing.place(half.committed(), now_ms))
 
     def _is_committed(self, half: Half, current: HalfPlace) -> bool:
@@ -311,12 +311,3 @@ class TransactionKeeper:
         """The first half that is still open, and the first note that is needed with it."""
         lowest_open = self._open.lowest_open
         return lowest_open, self._notes.first_needed(lowest_open)
-
-
-@contextmanager
-def _told_to_client() -> Generator[None]:
-    """What the disk refuses, a client is told in the words that it knows."""
-    try:
-        yield
-    except (NotWritable, DiskFull, OSError) as error:
-        raise ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, str(error)) from error
