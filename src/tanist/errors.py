@@ -4,6 +4,8 @@ A caller asks three things of an error: whose fault is it, may I try again, does
 survive? The class answers; the fields say what was asked, what was found and what to do.
 """
 
+from typing import ClassVar
+
 
 class MQError(Exception):
     """The root. Never raised itself."""
@@ -147,7 +149,14 @@ class TooBusy(RemotingError):
 
 
 class ResponseError(MQError):
-    """An answer that says no: its response code and remark. A handler raises it to answer so."""
+    """An answer that says no: its response code and remark. A handler raises it to answer so.
+
+    ``retriable``: the same request may succeed later or elsewhere. ``refresh_route``: the route that led
+    to this peer may be old. Both are told by the class that stands for the code.
+    """
+
+    retriable: ClassVar[bool] = False
+    refresh_route: ClassVar[bool] = False
 
     def __init__(self, code: int, remark: str) -> None:
         super().__init__(f"{remark} (response code {code})")

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tanist.broker.names import check_group_name, is_allowed
 from tanist.broker.settings import BrokerSettings
 from tanist.clock import Clock
 from tanist.errors import ResponseError
 from tanist.model.data_version import DataVersion
 from tanist.model.groups import TOOLS_CONSUMER_GROUP, TRANSACTION_GROUP, SubscriptionGroupConfig
+from tanist.model.names import group_fault
 from tanist.protocol.bodies.sync import SubscriptionGroupTable
 from tanist.protocol.codes import ResponseCode
 from tanist.store.config_table import ConfigTable
@@ -83,7 +83,7 @@ class GroupTable:
         for group in groups:
             if (found := self.find(group)) is not None:
                 known[group] = found
-            elif len(new) < room and is_allowed(check_group_name, group):
+            elif len(new) < room and group_fault(group) is None:
                 new[group] = SubscriptionGroupConfig(group_name=group)
         if new:
             self._replace(self.table.groups | new, self.table.forbidden_table)

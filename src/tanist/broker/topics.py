@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from tanist.broker.names import check_topic_name, is_allowed
+from tanist.broker.names import check_topic_name
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.system_topics import system_topic_names, system_topics
 from tanist.clock import Clock
 from tanist.errors import ResponseError
 from tanist.model.data_version import DataVersion
+from tanist.model.names import topic_fault
 from tanist.model.topics import (
     AUTO_CREATE_TOPIC,
     CHECK_MAX_TIME_TOPIC,
@@ -151,7 +152,7 @@ class TopicTable:
             if (
                 len(new) < room
                 and self.find(config.topic_name) is None
-                and is_allowed(check_topic_name, config.topic_name)
+                and topic_fault(config.topic_name) is None
             ):
                 new[config.topic_name] = config
         if new:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
+SECURITY_TOKEN = "SecurityToken"  # noqa: S105  The name of a field.
 
 _UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
 

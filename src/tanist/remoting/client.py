@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -35,7 +35,9 @@ class RemotingClient:
         *,
         limits: ClientLimits | None = None,
         tls: TlsSettings | None = None,
+        on_disconnect: Callable[[str], None] | None = None,
     ) -> None:
+        """``on_disconnect`` is told the address of a peer whose connection is gone, unless we closed it."""
         self._handlers = handlers or {}
         limits = limits or ClientLimits()
         self._connect_timeout_s = limits.connect_timeout_millis / 1000
@@ -48,6 +50,7 @@ class RemotingClient:
         self._addresses: dict[Connection, str] = {}
         self._opening: dict[str, asyncio.Task[Connection]] = {}
         self._notifying: set[asyncio.Task[None]] = set()
+        self._on_disconnect = on_disconnect
         self._is_closed = False
 
     async def request(self, address: str, command: Command, *, timeout_s: float) -> Command:
@@ -145,6 +148,8 @@ class RemotingClient:
         address = self._addresses.pop(connection, None)
         if address is not None and self._by_address[address] is connection:
             del self._by_address[address]
+        if address is not None and self._on_disconnect is not None and not self._is_closed:
+            self._on_disconnect(address)
 
 
 def _split(address: str) -> tuple[str, int]:

@@ -11,9 +11,9 @@ from tanist.broker.clients import Action, AskForSubscriptions, CloseConnection, 
 from tanist.broker.consumer_group import Client
 from tanist.broker.heartbeat import read_heartbeat
 from tanist.broker.message_filter import condition_of
-from tanist.broker.names import shown
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
+from tanist.model.names import shown
 from tanist.model.topics import TopicConfig, TopicSysFlag, retry_topic
 from tanist.protocol.bodies import decode_java_json, encode_body
 from tanist.protocol.bodies.client import (

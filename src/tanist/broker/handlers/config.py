@@ -2,9 +2,9 @@
 
 import logging
 
-from tanist.broker.names import shown
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
+from tanist.model.names import shown
 from tanist.protocol.bodies import encode_body
 from tanist.protocol.bodies.config_text import decode_config, encode_config
 from tanist.protocol.codes import RequestCode

@@ -18,10 +18,10 @@ from tanist.broker.consumption import (
 )
 from tanist.broker.handlers.queue_tables import STEP_QUEUES, QueueTables
 from tanist.broker.late import Steps
-from tanist.broker.names import shown
 from tanist.broker.offsets import check_client_may_commit
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
+from tanist.model.names import shown
 from tanist.model.topics import TopicConfig
 from tanist.protocol.bodies import encode_body, join_tables
 from tanist.protocol.bodies.stats import CorrectionOffsets, QueueConsumeStats

@@ -7,10 +7,11 @@ import logging
 
 import msgspec
 
-from tanist.broker.names import check_group_name, shown
+from tanist.broker.names import check_group_name
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.model.groups import SubscriptionGroupConfig
+from tanist.model.names import shown
 from tanist.protocol.bodies import decode_java_json, encode_body
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command

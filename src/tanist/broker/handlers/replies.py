@@ -10,10 +10,10 @@ import logging
 from tanist.broker.consumer_group import Client
 from tanist.broker.handlers.send import make_intake
 from tanist.broker.late import send_failure, send_late
-from tanist.broker.names import shown
 from tanist.broker.state import BrokerState
 from tanist.errors import DiskFull, MQError, NotWritable, ProtocolError, ResponseError
 from tanist.model.message import Message
+from tanist.model.names import shown
 from tanist.model.offsets import QueueOffset
 from tanist.model.property_names import PUSH_REPLY_TIME, REPLY_TO_CLIENT
 from tanist.model.topics import TopicConfig, reply_topic

@@ -11,12 +11,13 @@ import msgspec
 
 from tanist.broker.handlers.queue_tables import QueueTables
 from tanist.broker.late import Steps
-from tanist.broker.names import check_topic_name, shown
+from tanist.broker.names import check_topic_name
 from tanist.broker.queue_look import queue_bounds, store_time_ms
 from tanist.broker.state import BrokerState
 from tanist.broker.topic_attributes import alter_attributes
 from tanist.errors import LocalProtocolError, ResponseError
 from tanist.model.data_version import DataVersion
+from tanist.model.names import shown
 from tanist.model.topics import Permission, TopicConfig, TopicFilterType
 from tanist.protocol.bodies import encode_body, join_tables
 from tanist.protocol.bodies.stats import QueueStats

@@ -11,12 +11,12 @@ from typing import TypeVar
 
 import msgspec
 
-from tanist.broker.names import shown
 from tanist.broker.operating.config_file import ConfigFile
 from tanist.broker.settings import UPDATABLE_KEYS, BrokerSettings
 from tanist.config import parse_settings, to_properties
 from tanist.errors import ConfigError, MQError, ResponseError
 from tanist.model.data_version import DataVersion
+from tanist.model.names import shown
 from tanist.protocol.codes import ResponseCode
 from tanist.store import StoreSettings
 

@@ -1,0 +1,105 @@
+"""What every client needs to know: whom to ask, as whom, and how long to wait."""
+
+import os
+import random
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from tanist.client.checks import check_number
+from tanist.client.errors import InvalidArgument
+from tanist.clock import Clock, SystemClock
+from tanist.remoting.tls import TlsSettings
+
+DEFAULT_NAMESRV = "127.0.0.1:9876"
+DEFAULT_TIMEOUT_S = 3.0
+_MAX_TIMEOUT_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """An access key and its secret. The secret is never shown."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    security_token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("access_key", "secret_key"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+                raise InvalidArgument(name, "...", "give a str that is not empty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """The settings that producers and consumers share."""
+
+    namesrv: tuple[str, ...]
+    credentials: Credentials | None = None
+    tls: TlsSettings = field(default_factory=TlsSettings)
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    instance: str | None = None
+    route_poll_s: float = 30.0
+    heartbeat_s: float = 30.0
+    clock: Clock = field(default_factory=SystemClock)
+
+
+def make_settings(
+    *,
+    namesrv: str | Sequence[str],
+    credentials: Credentials | None,
+    tls: TlsSettings | None,
+    timeout_s: float,
+    instance: str | None,
+) -> ClientSettings:
+    """The settings that a client's arguments stand for. Raises InvalidArgument for what is wrong."""
+    check_number("timeout_s", timeout_s, least=0.001, most=_MAX_TIMEOUT_S)
+    if credentials is not None and not isinstance(credentials, Credentials):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument("credentials", "...", "give Credentials(access_key, secret_key)")
+    if instance is not None and (not isinstance(instance, str) or not instance):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument("instance", instance, "give a str that is not empty")
+    return ClientSettings(
+        namesrv=_addresses(namesrv),
+        credentials=credentials,
+        tls=tls or TlsSettings(),
+        timeout_s=timeout_s,
+        instance=instance,
+    )
+
+
+def make_client_id(settings: ClientSettings, *, default_instance: str | None = None) -> str:
+    """The name a client goes by: its address and its instance, unique unless the instance is given.
+
+    Members of a group sort themselves by these names, so two members must not share one.
+    """
+    instance = settings.instance or default_instance
+    if instance is None:
+        instance = f"{os.getpid()}#{settings.clock.now_ms()}{random.getrandbits(32):08x}"
+    return f"{local_address(settings.namesrv[0])}@{instance}"
+
+
+def local_address(namesrv: str) -> str:
+    """The address of this machine on the way to a name server. Nothing is sent."""
+    host, _, port = namesrv.rpartition(":")
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host.removeprefix("[").removesuffix("]"), int(port), type=socket.SOCK_DGRAM
+        )[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    except OSError:
+        return "127.0.0.1"
+
+
+def _addresses(namesrv: Any) -> tuple[str, ...]:
+    """``host:port``, several of them separated by semicolons or in a sequence."""
+    texts: Any = namesrv.split(";") if isinstance(namesrv, str) else namesrv
+    if not isinstance(texts, Sequence) or not texts:
+        raise InvalidArgument("namesrv", namesrv, "give 'host:port', or several as 'host:port;host:port'")
+    for text in cast("Sequence[Any]", texts):
+        host, _, port = text.strip().rpartition(":") if isinstance(text, str) else ("", "", "")
+        if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            raise InvalidArgument("namesrv", namesrv, f"{text!r} is not host:port")
+    return tuple(str(text).strip() for text in cast("Sequence[Any]", texts))

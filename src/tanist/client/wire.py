@@ -1,0 +1,62 @@
+"""Requests to brokers: signed if there are credentials, and a refusal raised as the error of its code."""
+
+from collections.abc import Callable, Collection, Mapping
+
+from tanist.client.settings import ClientSettings
+from tanist.protocol.codes import ResponseCode
+from tanist.protocol.command import Command
+from tanist.protocol.response_errors import error_of
+from tanist.protocol.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE, sign
+from tanist.remoting import Handler, RemotingClient
+
+_ONLY_SUCCESS = frozenset({int(ResponseCode.SUCCESS)})
+
+
+class Wire:
+    """The connections of one client. ``handlers`` answer what brokers ask of it."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        handlers: Mapping[int, Handler],
+        *,
+        on_disconnect: Callable[[str], None],
+    ) -> None:
+        self._credentials = settings.credentials
+        self._timeout_s = settings.timeout_s
+        self.remoting = RemotingClient(handlers, tls=settings.tls, on_disconnect=on_disconnect)
+
+    async def ask(
+        self,
+        address: str,
+        command: Command,
+        *,
+        timeout_s: float | None = None,
+        accepted: Collection[int] = _ONLY_SUCCESS,
+    ) -> Command:
+        """The answer of the peer at ``address``. Raises a RemotingError, or the error of any other code."""
+        self._sign(command)
+        answer = await self.remoting.request(
+            address, command, timeout_s=self._timeout_s if timeout_s is None else timeout_s
+        )
+        if answer.code not in accepted:
+            raise error_of(answer)
+        return answer
+
+    def tell(self, address: str, command: Command) -> None:
+        """Send without wanting an answer."""
+        self._sign(command)
+        self.remoting.notify(address, command)
+
+    async def close(self) -> None:
+        await self.remoting.close()
+
+    def _sign(self, command: Command) -> None:
+        credentials = self._credentials
+        if credentials is None:
+            return
+        ext = command.ext
+        ext[ACCESS_KEY] = credentials.access_key
+        if credentials.security_token is not None:
+            ext[SECURITY_TOKEN] = credentials.security_token
+        ext[SIGNATURE] = sign(ext, command.body, credentials.secret_key)
