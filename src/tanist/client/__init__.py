@@ -5,21 +5,36 @@ brokers who we are). What decides is pure and beside them: ``routes``, ``backoff
 The same names without asyncio are in ``tanist.sync``.
 """
 
-from tanist.client.errors import ClientClosed, InvalidArgument, NoRoute, SendFailed
+from tanist.client.errors import (
+    ClientClosed,
+    CommitInDoubt,
+    InvalidArgument,
+    NoReply,
+    NoRoute,
+    SendFailed,
+    TransactionNotBegun,
+)
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.producer import Producer
+from tanist.client.received import ReceivedMessage
 from tanist.client.settings import Credentials
+from tanist.client.transaction_ends import Outcome
 from tanist.remoting.tls import TlsSettings
 
 __all__ = [
     "ClientClosed",
+    "CommitInDoubt",
     "Credentials",
     "InvalidArgument",
     "Message",
+    "NoReply",
     "NoRoute",
+    "Outcome",
     "Producer",
     "Receipt",
+    "ReceivedMessage",
     "SendFailed",
     "SendStatus",
     "TlsSettings",
+    "TransactionNotBegun",
 ]

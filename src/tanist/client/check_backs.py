@@ -38,9 +38,9 @@ class CheckBacks:
         *,
         group: str,
         on_check: OnCheck | None,
-        is_running: Callable[[str], bool],
+        is_running: Callable[[Question], bool],
     ) -> None:
-        """``is_running`` tells whether the block of a transaction runs right now in this very producer."""
+        """``is_running`` tells whether the block of the transaction runs right now in this very producer."""
         self._wire = wire
         self._tasks = tasks
         self._group = group
@@ -55,7 +55,7 @@ class CheckBacks:
         transaction_id = question.transaction_id
         if self._on_check is None or question.group != self._group:
             _log.debug("nobody here to ask group=%s transaction=%s", question.group, transaction_id)
-        elif self._is_running(transaction_id):
+        elif self._is_running(question):
             # Nobody can know the outcome yet. Whoever looked for traces of it now would find none, and
             # roll back what is about to be committed.
             self._answer(question, Outcome.UNKNOWN, connection)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from uuid import uuid4
 
-from tanist.client.errors import ClientClosed, NoReply, NoRoute, SendFailed
+from tanist.client.errors import ClientClosed, NoReply, SendFailed
 from tanist.client.message import Message
 from tanist.client.received import ReceivedMessage
 from tanist.client.replies import make_reply, read_reply, reply_topics, request_properties
@@ -75,13 +75,15 @@ class Requests:
         send = partial(
             self._sender.send, reply.message, extra=reply.extra, code=RequestCode.SEND_REPLY_MESSAGE_V2
         )
-        # The broker that has the request surely knew who asked. If it does not any more, another may.
-        nearest = MessageQueue(topic=reply.message.topic, broker_name=reply.broker_name, queue_id=0)
-        try:
-            await send(queue=nearest, retries=0)
-        except (SendFailed, NoRoute) as error:
-            _log.debug("reply goes another way broker=%s error=%s", reply.broker_name, error)
-            await send()
+        nearest = await self._queue_at(reply.broker_name, reply.message.topic)
+        if nearest is not None:
+            # The broker that has the request surely knew who asked. If it does not any more, another may.
+            try:
+                await send(queue=nearest, retries=0)
+                return
+            except SendFailed as error:
+                _log.debug("reply goes another way broker=%s error=%s", reply.broker_name, error)
+        await send()
 
     def handle(self, command: Command, connection: Connection) -> Command:
         """Take a reply that a broker pushes. One that nobody waits for any more is dropped: it came late."""
@@ -100,6 +102,11 @@ class Requests:
         for awaited in self._waiting.values():
             if not awaited.done():
                 awaited.set_result(None)
+
+    async def _queue_at(self, broker_name: str, topic: str) -> MessageQueue | None:
+        """A queue of the topic on this broker; None if it has none now."""
+        route = await self._session.routes.find(topic)
+        return next((queue for queue in route.publish_queues if queue.broker_name == broker_name), None)
 
     async def _introduce(self, topic: str, *, timeout_s: float) -> None:
         """Have all brokers know us through which a reply may come: those of the topic and its clusters."""

@@ -58,10 +58,16 @@ class Sender:
         code: RequestCode = RequestCode.SEND_MESSAGE_V2,
         timeout_s: float | None = None,
         retries: int | None = None,
+        may_store_twice: bool = True,
     ) -> Receipt:
-        """Send one message. ``extra`` are properties that the client itself adds."""
+        """Send one message. ``extra`` are properties that the client itself adds.
+
+        What ``may_store_twice`` forbids is another try while a broker may have the message already.
+        """
         outgoing = self._maker.make(message, extra=extra, sys_flag=sys_flag)
-        return await self._deliver(outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries)
+        return await self._deliver(
+            outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries, may_store_twice=may_store_twice
+        )
 
     async def send_batch(
         self,
@@ -100,6 +106,7 @@ class Sender:
         queue: MessageQueue | None,
         timeout_s: float | None,
         retries: int | None,
+        may_store_twice: bool = True,
     ) -> Receipt:
         """Send once there is room for it. The time counts from then on."""
         size_bytes = len(outgoing.body)
@@ -112,6 +119,7 @@ class Sender:
                 queue=queue,
                 timeout_s=self._timeout_s if timeout_s is None else timeout_s,
                 retries=self._retries if retries is None else retries,
+                may_store_twice=may_store_twice,
             )
         finally:
             self._in_flight.leave(size_bytes)
@@ -124,6 +132,7 @@ class Sender:
         queue: MessageQueue | None,
         timeout_s: float,
         retries: int,
+        may_store_twice: bool,
     ) -> Receipt:
         """Try until a broker has it, or the time or the tries are used up."""
         loop = asyncio.get_running_loop()
@@ -142,7 +151,12 @@ class Sender:
                 )
             except (RemotingError, ResponseError, NoRoute) as error:
                 if attempts is None:
-                    attempts = Attempts(outgoing.topic, retries=retries, deadline_s=deadline_s)
+                    attempts = Attempts(
+                        outgoing.topic,
+                        retries=retries,
+                        deadline_s=deadline_s,
+                        may_store_twice=may_store_twice,
+                    )
                 self._on_failure(attempts, chosen, error, now_s=loop.time())
                 continue
             now_s = loop.time()

@@ -66,7 +66,10 @@ def read_question(command: Command) -> Question:
 
 
 def answer_to(question: Question, outcome: Outcome) -> Command:
-    """The answer to a question. The broker finds the message by the places that it gave itself."""
+    """The answer to a question: the end of the copy of the message that the broker asks about.
+
+    A broker makes a new copy for each question, and only the newest one is open.
+    """
     asked, message = question.asked, question.message
     header = EndTransactionRequest(
         producer_group=question.group,
@@ -79,4 +82,4 @@ def answer_to(question: Question, outcome: Outcome) -> Command:
         topic=asked.topic,
         broker_name=asked.broker_name,
     )
-    return Command.request(RequestCode.END_TRANSACTION, header, is_one_way=True)
+    return Command.request(RequestCode.END_TRANSACTION, header)

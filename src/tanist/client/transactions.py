@@ -20,7 +20,7 @@ from tanist.client.errors import CommitInDoubt, InvalidArgument, NoRoute, Transa
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.sending import Sender
 from tanist.client.session import Session
-from tanist.client.transaction_ends import Outcome, end_of
+from tanist.client.transaction_ends import Outcome, Question, answer_to, end_of
 from tanist.errors import ConnectFailed, MQError, TooBusy
 from tanist.model.message import SysFlag
 from tanist.model.property_names import PGROUP, TRAN_MSG
@@ -40,13 +40,13 @@ class Transactions:
         self._sender = sender
         self._group = group
         self._on_check = on_check
-        self._running: set[str] = set()
+        self._running: dict[str, Question | None] = {}
         self.check_backs = CheckBacks(
             session.wire,
             session.tasks,
             group=group,
             on_check=on_check,
-            is_running=self._running.__contains__,
+            is_running=self._note_question,
         )
 
     def start(self) -> None:
@@ -71,30 +71,54 @@ class Transactions:
     @asynccontextmanager
     async def _run(self, message: Message) -> AsyncGenerator[Receipt]:
         receipt = await self._sender.send(
-            message, extra={TRAN_MSG: "true", PGROUP: self._group}, sys_flag=_PREPARED
+            message,
+            extra={TRAN_MSG: "true", PGROUP: self._group},
+            sys_flag=_PREPARED,
+            # A second half would be asked about later, and committed like the first.
+            may_store_twice=False,
         )
-        commit = end_of(receipt, Outcome.COMMIT, group=self._group)
+        # Read before the block runs: what could not be ended must not begin.
+        end_of(receipt, Outcome.COMMIT, group=self._group)
         if receipt.status is not SendStatus.OK:
             self._roll_back(receipt)
             raise TransactionNotBegun(message.topic, receipt.queue.broker_name, receipt.status)
-        self._running.add(receipt.message_id)
+        self._running[receipt.message_id] = None
         try:
             try:
                 yield receipt
             except BaseException:
                 self._roll_back(receipt)
                 raise
-            await self._commit(receipt, commit)
+            await self._commit(receipt)
         finally:
-            self._running.discard(receipt.message_id)
+            del self._running[receipt.message_id]
 
-    async def _commit(self, receipt: Receipt, commit: Command) -> None:
+    def _note_question(self, question: Question) -> bool:
+        """Whether the block still runs that a broker asks about; if so it ends as the question says."""
+        is_running = question.transaction_id in self._running
+        if is_running:
+            self._running[question.transaction_id] = question
+        return is_running
+
+    def _end(self, receipt: Receipt, outcome: Outcome) -> Command:
+        """What ends the transaction now.
+
+        If a broker has asked meanwhile it has a newer copy of the message. Were the first one ended then,
+        as Java's producers do, RocketMQ would ask about the newer one again and deliver it, too.
+        """
+        question = self._running.get(receipt.message_id)
+        if question is not None:
+            return answer_to(question, outcome)
+        return end_of(receipt, outcome, group=self._group)
+
+    async def _commit(self, receipt: Receipt) -> None:
         """Commit, and go on when the broker says so."""
         backoff = Backoff()
         deadline_s = asyncio.get_running_loop().time() + self._session.settings.timeout_s
         while True:
             left_s = deadline_s - asyncio.get_running_loop().time()
             try:
+                commit = self._end(receipt, Outcome.COMMIT)
                 await self._session.wire.ask(self._master_of(receipt), commit, timeout_s=left_s)
                 return
             except (ConnectFailed, TooBusy, NoRoute) as error:
@@ -113,7 +137,7 @@ class Transactions:
         except NoRoute as error:
             _log.warning("rollback not sent transaction=%s error=%s", receipt.message_id, error)
             return
-        self._session.wire.tell(address, end_of(receipt, Outcome.ROLLBACK, group=self._group))
+        self._session.wire.tell(address, self._end(receipt, Outcome.ROLLBACK))
 
     def _master_of(self, receipt: Receipt) -> str:
         queue = receipt.queue

@@ -12,7 +12,7 @@ from tanist.client.check_backs import MAX_AT_ONCE, CheckBacks, OnCheck
 from tanist.client.received import ReceivedMessage
 from tanist.client.settings import Credentials, make_settings
 from tanist.client.tasks import OwnedTasks
-from tanist.client.transaction_ends import Outcome
+from tanist.client.transaction_ends import Outcome, Question
 from tanist.client.wire import Wire
 from tests.support.conditions import turns, until
 from tests.support.fake_connection import FakeConnection
@@ -25,7 +25,7 @@ GROUP = "P"
 async def asked_of(
     on_check: OnCheck | None,
     *,
-    is_running: Callable[[str], bool] = lambda _: False,
+    is_running: Callable[[Question], bool] = lambda _: False,
     credentials: Credentials | None = None,
 ) -> AsyncGenerator[tuple[CheckBacks, FakeConnection]]:
     """The check-backs of one producer, and the connection on which a broker asks."""
@@ -88,7 +88,10 @@ def test_nobody_is_asked_while_the_block_of_the_transaction_runs() -> None:
         async def on_check(_: ReceivedMessage) -> Outcome:
             raise AssertionError
 
-        async with asked_of(on_check, is_running={"unique-1"}.__contains__) as (checks, connection):
+        async with asked_of(on_check, is_running=lambda asked: asked.transaction_id == "unique-1") as (
+            checks,
+            connection,
+        ):
             checks.handle(question(), connection)
             assert outcomes(connection) == {"unique-1": Outcome.UNKNOWN.value}
 

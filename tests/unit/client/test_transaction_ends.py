@@ -54,11 +54,6 @@ def test_the_message_id_is_the_transaction_id_where_a_broker_gives_none() -> Non
     assert end_of(old, Outcome.COMMIT, group="P").ext["transactionId"] == "7F0000010002"
 
 
-def test_a_commit_waits_for_its_answer_and_the_answer_to_a_question_does_not() -> None:
-    assert not end_of(RECEIPT, Outcome.COMMIT, group="P").is_one_way
-    assert answer_to(read_question(question()), Outcome.COMMIT).is_one_way
-
-
 def test_a_receipt_without_a_place_in_the_log_ends_nothing() -> None:
     nowhere = Receipt(message_id="a", offset_id="0", queue=RECEIPT.queue, queue_offset=QueueOffset(0))
     with pytest.raises(RemoteProtocolError, match="is not hex"):
