@@ -1,41 +1,33 @@
 """Transactions of the Python producer with a broker in this process."""
 
 import asyncio
-import logging
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Self
 
 import pytest
 
-from tanist.client import CommitInDoubt, InvalidArgument, Message, Outcome, Producer, ReceivedMessage
+from tanist.client import (
+    CommitInDoubt,
+    InvalidArgument,
+    Message,
+    Outcome,
+    Producer,
+    ReceivedMessage,
+    check_backs,
+)
 from tanist.client.errors import ClientClosed
 from tanist.errors import ConnectFailed
 from tanist.model.property_names import TRANSACTION_CHECK_TIMES
 from tanist.testing import EmbeddedBroker
 from tests.support.conditions import until
+from tests.support.dying import die_in_a_transaction
+from tests.support.log_lines import LogLines
 from tests.support.reading import Reader
 
 TOPIC, GROUP = "Orders", "orders"
+ORDER = Message(TOPIC, b"orphan", keys=["o-17"])
 QUICK = {"transactionTimeOut": "200", "transactionCheckInterval": "200", "transactionOpBatchInterval": "50"}
 """A broker that asks so soon that a test need not wait for long."""
-
-DYING = f"""
-import asyncio, sys
-from tanist.client import Message, Outcome, Producer
-
-async def on_check(message):
-    return Outcome.UNKNOWN
-
-async def main():
-    async with Producer(group="{GROUP}", namesrv=sys.argv[1], on_check=on_check) as producer:
-        async with producer.transaction(Message("{TOPIC}", b"orphan", keys=["o-17"])):
-            print("in the block", flush=True)
-            await asyncio.Event().wait()
-
-asyncio.run(main())
-"""
 
 
 async def never(_: ReceivedMessage) -> Outcome:
@@ -49,19 +41,6 @@ async def serving(**settings: str) -> AsyncGenerator[tuple[EmbeddedBroker, Reade
         Reader(broker.address, broker_name=broker.broker_name) as reader,
     ):
         yield broker, reader
-
-
-async def die_in_the_block(namesrv: str) -> None:
-    """A producer is killed between the half and its end."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", DYING, namesrv), stdout=asyncio.subprocess.PIPE
-    )
-    assert process.stdout is not None
-    try:
-        assert await process.stdout.readline() == b"in the block\n"
-    finally:
-        process.kill()
-        await process.communicate()
 
 
 def bodies(messages: list[ReceivedMessage]) -> list[bytes]:
@@ -138,7 +117,7 @@ def test_a_new_producer_is_asked_what_one_left_open_that_died_in_its_block() -> 
             return Outcome.UNKNOWN if len(asked) == 1 else Outcome.COMMIT
 
         async with serving(**QUICK) as (broker, reader):
-            await die_in_the_block(broker.namesrv)
+            await die_in_a_transaction(broker.namesrv, GROUP, ORDER)
             # It sends nothing: brokers have to find it before it has anything to do with them.
             async with Producer(group=GROUP, namesrv=broker.namesrv, on_check=on_check):
                 (message,) = await reader.wait_for(TOPIC)
@@ -158,7 +137,7 @@ def test_what_on_check_rolls_back_is_asked_no_more_and_never_delivered() -> None
             return Outcome.ROLLBACK if asked.count(message.body) == 1 else Outcome.COMMIT
 
         async with serving(**QUICK) as (broker, reader):
-            await die_in_the_block(broker.namesrv)
+            await die_in_a_transaction(broker.namesrv, GROUP, ORDER)
             async with Producer(group=GROUP, namesrv=broker.namesrv, on_check=on_check) as producer:
                 await until(lambda: bool(asked), timeout_s=30)
                 # While a second transaction stays open the first one would be asked about again.
@@ -167,7 +146,7 @@ def test_what_on_check_rolls_back_is_asked_no_more_and_never_delivered() -> None
                 assert bodies(await reader.wait_for(TOPIC)) == [b"slow"]
             assert asked == [b"orphan"]
 
-    with LogLines() as lines:
+    with LogLines(check_backs.__name__) as lines:
 
         async def checked_twice(transaction_id: str) -> None:
             await until(lambda: lines.count(f"transaction checked transaction={transaction_id}") >= 2)
@@ -188,7 +167,7 @@ def test_nobody_is_asked_about_a_block_that_still_runs() -> None:
             assert message.body == b"slow"
             assert int(message.properties[TRANSACTION_CHECK_TIMES]) >= 2
 
-    with LogLines() as lines:
+    with LogLines(check_backs.__name__) as lines:
         asyncio.run(scenario())
 
 
@@ -280,28 +259,3 @@ def test_on_check_must_be_a_function() -> None:
 def test_a_closed_producer_begins_no_transaction() -> None:
     with pytest.raises(ClientClosed, match="async with Producer"):
         Producer(group=GROUP, on_check=never).transaction(Message(TOPIC, b"paid"))
-
-
-class LogLines(logging.Handler):
-    """What clients tell of the questions they answered."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self._lines: list[str] = []
-        self._logger = logging.getLogger("tanist.client.check_backs")
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._lines.append(record.getMessage())
-
-    def count(self, beginning: str) -> int:
-        return sum(line.startswith(beginning) for line in self._lines)
-
-    def __enter__(self) -> Self:
-        self._level = self._logger.level
-        self._logger.setLevel(logging.DEBUG)
-        self._logger.addHandler(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._logger.removeHandler(self)
-        self._logger.setLevel(self._level)

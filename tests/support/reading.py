@@ -13,13 +13,14 @@ from tests.support.requests import pull_request
 
 
 class Reader:
-    """Reads queue 0 of topics of one broker, each message once."""
+    """Reads topics of one broker, each message once."""
 
-    def __init__(self, address: str, *, broker_name: str) -> None:
+    def __init__(self, address: str, *, broker_name: str, queue_count: int = 1) -> None:
         self._address = address
         self._broker_name = broker_name
+        self._queue_ids = range(queue_count)
         self._remoting = RemotingClient()
-        self._next: dict[str, int] = {}
+        self._next: dict[MessageQueue, int] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -30,14 +31,12 @@ class Reader:
         await self._remoting.close()
 
     async def read(self, topic: str) -> list[ReceivedMessage]:
-        """What has come since the last time, up to 32 messages; maybe nothing."""
-        pull = pull_request(self._next.get(topic, 0), topic=topic)
-        answer = await self._remoting.request(self._address, pull, timeout_s=10)
-        if answer.code not in (ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND):
-            return []  # The topic is not there yet.
-        self._next[topic] = answer.header(PullMessageResponse).next_begin_offset
-        queue = MessageQueue(topic=topic, broker_name=self._broker_name, queue_id=0)
-        return decode_messages(memoryview(answer.body), queue)
+        """What has come since the last time, up to 32 messages of each queue; maybe nothing."""
+        queues = [
+            MessageQueue(topic=topic, broker_name=self._broker_name, queue_id=queue_id)
+            for queue_id in self._queue_ids
+        ]
+        return [message for queue in queues for message in await self._read(queue)]
 
     async def wait_for(self, topic: str, count: int = 1, *, timeout_s: float = 30) -> list[ReceivedMessage]:
         """Wait until this many messages have come since the last time."""
@@ -47,3 +46,11 @@ class Reader:
                 found += await self.read(topic)
                 await asyncio.sleep(0.01)
         return found
+
+    async def _read(self, queue: MessageQueue) -> list[ReceivedMessage]:
+        pull = pull_request(self._next.get(queue, 0), topic=queue.topic, queue_id=queue.queue_id)
+        answer = await self._remoting.request(self._address, pull, timeout_s=10)
+        if answer.code not in (ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND):
+            return []  # The topic is not there yet.
+        self._next[queue] = answer.header(PullMessageResponse).next_begin_offset
+        return decode_messages(memoryview(answer.body), queue)

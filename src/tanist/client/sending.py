@@ -14,6 +14,7 @@ from tanist.client.publish_topics import DEFAULT_QUEUE_COUNT, PublishTopic, Publ
 from tanist.client.queue_choice import queue_of_key
 from tanist.client.session import Session
 from tanist.errors import MQError, RemotingError, ResponseError
+from tanist.model.message import SysFlag
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tanist.model.topics import AUTO_CREATE_TOPIC
@@ -23,6 +24,7 @@ from tanist.protocol.headers.send import SendMessageResponse
 from tanist.protocol.response_errors import TopicNotFound
 
 _DEFAULT_QUEUES = str(DEFAULT_QUEUE_COUNT)
+_PREPARED = int(SysFlag.PREPARED)
 _NOTHING: Mapping[str, str] = {}
 _STATUSES = {
     int(ResponseCode.SUCCESS): SendStatus.OK,
@@ -47,6 +49,7 @@ class Sender:
         self._faults = BrokerFaults()
         self._in_flight = InFlight()
         self._is_closed = False
+        self._now_s = asyncio.get_running_loop().time
 
     async def send(
         self,
@@ -58,16 +61,25 @@ class Sender:
         code: RequestCode = RequestCode.SEND_MESSAGE_V2,
         timeout_s: float | None = None,
         retries: int | None = None,
-        may_store_twice: bool = True,
     ) -> Receipt:
-        """Send one message. ``extra`` are properties that the client itself adds.
+        """Send one message, once there is room for it; the time counts from then on.
 
-        What ``may_store_twice`` forbids is another try while a broker may have the message already.
+        ``extra`` are properties that the client itself adds.
         """
-        outgoing = self._maker.make(message, extra=extra, sys_flag=sys_flag)
-        return await self._deliver(
-            outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries, may_store_twice=may_store_twice
-        )
+        self._maker.check(message)
+        size_bytes = len(message.body)
+        if not self._in_flight.enter_now(size_bytes):
+            await self._in_flight.enter(size_bytes)
+        try:
+            return await self._try(
+                self._maker.make(message, extra=extra, sys_flag=sys_flag),
+                code,
+                queue=queue,
+                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+                retries=self._retries if retries is None else retries,
+            )
+        finally:
+            self._in_flight.leave(size_bytes)
 
     async def send_batch(
         self,
@@ -79,50 +91,40 @@ class Sender:
     ) -> Receipt:
         """Send messages of one topic to one queue, in one request."""
         outgoing = self._maker.make_batch(messages, extra=extra)
-        return await self._deliver(
-            outgoing, RequestCode.SEND_BATCH_MESSAGE, queue=queue, timeout_s=timeout_s, retries=None
-        )
-
-    async def send_oneway(
-        self, message: Message, *, queue: MessageQueue | None = None, extra: Mapping[str, str] = _NOTHING
-    ) -> None:
-        """Send without an answer: it is not known whether a broker took it."""
-        outgoing = self._maker.make(message, extra=extra, sys_flag=0)
-        deadline_s = asyncio.get_running_loop().time() + self._timeout_s
-        chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
-        request = self._request(outgoing, RequestCode.SEND_MESSAGE_V2, chosen)
-        self._wire.tell(self._address_of(chosen), request)
-
-    def close(self) -> None:
-        """Let no further try begin, and end those that wait for their turn."""
-        self._is_closed = True
-        self._in_flight.close()
-
-    async def _deliver(
-        self,
-        outgoing: Outgoing,
-        code: RequestCode,
-        *,
-        queue: MessageQueue | None,
-        timeout_s: float | None,
-        retries: int | None,
-        may_store_twice: bool = True,
-    ) -> Receipt:
-        """Send once there is room for it. The time counts from then on."""
         size_bytes = len(outgoing.body)
         if not self._in_flight.enter_now(size_bytes):
             await self._in_flight.enter(size_bytes)
         try:
             return await self._try(
                 outgoing,
-                code,
+                RequestCode.SEND_BATCH_MESSAGE,
                 queue=queue,
                 timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-                retries=self._retries if retries is None else retries,
-                may_store_twice=may_store_twice,
+                retries=self._retries,
             )
         finally:
             self._in_flight.leave(size_bytes)
+
+    async def send_oneway(
+        self, message: Message, *, queue: MessageQueue | None = None, extra: Mapping[str, str] = _NOTHING
+    ) -> None:
+        """Send without an answer: it is not known whether a broker took it."""
+        self._maker.check(message)
+        outgoing = self._maker.make(message, extra=extra, sys_flag=0)
+        deadline_s = self._now_s() + self._timeout_s
+        chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
+        request = self._request(outgoing, RequestCode.SEND_MESSAGE_V2, chosen)
+        try:
+            await self._wire.post(self._address_of(chosen), request, timeout_s=self._timeout_s)
+        except RemotingError:
+            self._faults.on_failure(chosen.broker_name, now_s=self._now_s())
+            self._session.routes.suspect()
+            raise
+
+    def close(self) -> None:
+        """Let no further try begin, and end those that wait for their turn."""
+        self._is_closed = True
+        self._in_flight.close()
 
     async def _try(
         self,
@@ -132,21 +134,19 @@ class Sender:
         queue: MessageQueue | None,
         timeout_s: float,
         retries: int,
-        may_store_twice: bool,
     ) -> Receipt:
         """Try until a broker has it, or the time or the tries are used up."""
-        loop = asyncio.get_running_loop()
-        began_s = loop.time()
-        deadline_s = began_s + timeout_s
+        deadline_s = self._now_s() + timeout_s
         attempts: Attempts | None = None
         while True:
             chosen = await self._choose(outgoing, queue, attempts, deadline_s=deadline_s)
-            began_s = loop.time()
+            began_s = self._now_s()
             try:
                 answer = await self._wire.ask(
                     self._address_of(chosen),
                     self._request(outgoing, code, chosen),
                     timeout_s=deadline_s - began_s,
+                    connect_s=(deadline_s - began_s) / (1 + (retries if attempts is None else attempts.left)),
                     accepted=_STATUSES,
                 )
             except (RemotingError, ResponseError, NoRoute) as error:
@@ -155,11 +155,12 @@ class Sender:
                         outgoing.topic,
                         retries=retries,
                         deadline_s=deadline_s,
-                        may_store_twice=may_store_twice,
+                        # A second half would be asked about later, and be committed like the first.
+                        may_store_twice=not outgoing.sys_flag & _PREPARED,
                     )
-                self._on_failure(attempts, chosen, error, now_s=loop.time())
+                self._on_failure(attempts, chosen, error, now_s=self._now_s())
                 continue
-            now_s = loop.time()
+            now_s = self._now_s()
             self._faults.on_answer(chosen.broker_name, latency_s=now_s - began_s, now_s=now_s)
             self._topics.on_stored(outgoing.topic)
             return _receipt(answer, outgoing, chosen)
@@ -173,7 +174,7 @@ class Sender:
         deadline_s: float,
     ) -> MessageQueue:
         """The queue of the next try. Where the last one failed we do not knock again at once."""
-        now_s = asyncio.get_running_loop().time()
+        now_s = self._now_s()
         topic = self._topics.get(outgoing.topic)
         if topic is None:
             topic = await self._find(outgoing.topic, attempts, timeout_s=deadline_s - now_s)

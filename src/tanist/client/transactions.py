@@ -71,11 +71,7 @@ class Transactions:
     @asynccontextmanager
     async def _run(self, message: Message) -> AsyncGenerator[Receipt]:
         receipt = await self._sender.send(
-            message,
-            extra={TRAN_MSG: "true", PGROUP: self._group},
-            sys_flag=_PREPARED,
-            # A second half would be asked about later, and committed like the first.
-            may_store_twice=False,
+            message, extra={TRAN_MSG: "true", PGROUP: self._group}, sys_flag=_PREPARED
         )
         # Read before the block runs: what could not be ended must not begin.
         end_of(receipt, Outcome.COMMIT, group=self._group)
