@@ -91,14 +91,16 @@ class Heartbeats:
                     await self._is_due.wait()
 
     async def _tell(self, address: str, body: bytes) -> bool:
+        # From now on it may know us, also if we leave before it says so.
+        self._told.add(address)
         try:
             await self._wire.ask(address, Command.request(RequestCode.HEART_BEAT, body=body))
         except ClientClosed:
             return True
         except MQError as error:
+            self._told.discard(address)
             _log.warning("heartbeat failed broker=%s error=%s", address, error)
             return False
-        self._told.add(address)
         return True
 
     async def _take_leave(self, address: str, header: UnregisterClientRequest) -> None:

@@ -64,20 +64,8 @@ class Sender:
 
         ``extra`` are properties that the client itself adds.
         """
-        self._maker.check(message)
-        size_bytes = len(message.body)
-        if not self._in_flight.enter_now(size_bytes):
-            await self._in_flight.enter(size_bytes)
-        try:
-            return await self._try(
-                self._maker.make(message, extra=extra, sys_flag=sys_flag),
-                code,
-                queue=queue,
-                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-                retries=self._retries if retries is None else retries,
-            )
-        finally:
-            self._in_flight.leave(size_bytes)
+        outgoing = self._maker.make(message, extra=extra, sys_flag=sys_flag)
+        return await self._deliver(outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries)
 
     async def send_batch(
         self,
@@ -89,25 +77,14 @@ class Sender:
     ) -> Receipt:
         """Send messages of one topic to one queue, in one request."""
         outgoing = self._maker.make_batch(messages, extra=extra)
-        size_bytes = len(outgoing.body)
-        if not self._in_flight.enter_now(size_bytes):
-            await self._in_flight.enter(size_bytes)
-        try:
-            return await self._try(
-                outgoing,
-                RequestCode.SEND_BATCH_MESSAGE,
-                queue=queue,
-                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-                retries=self._retries,
-            )
-        finally:
-            self._in_flight.leave(size_bytes)
+        return await self._deliver(
+            outgoing, RequestCode.SEND_BATCH_MESSAGE, queue=queue, timeout_s=timeout_s, retries=None
+        )
 
     async def send_oneway(
         self, message: Message, *, queue: MessageQueue | None = None, extra: Mapping[str, str] = _NOTHING
     ) -> None:
         """Send without an answer: it is not known whether a broker took it."""
-        self._maker.check(message)
         outgoing = self._maker.make(message, extra=extra, sys_flag=0)
         deadline_s = self._now_s() + self._timeout_s
         chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
@@ -123,6 +100,29 @@ class Sender:
         """Let no further try begin, and end those that wait for their turn."""
         self._is_closed = True
         self._in_flight.close()
+
+    async def _deliver(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
+        *,
+        queue: MessageQueue | None,
+        timeout_s: float | None,
+        retries: int | None,
+    ) -> Receipt:
+        size_bytes = len(outgoing.body)
+        if not self._in_flight.enter_now(size_bytes):
+            await self._in_flight.enter(size_bytes)
+        try:
+            return await self._try(
+                outgoing,
+                code,
+                queue=queue,
+                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+                retries=self._retries if retries is None else retries,
+            )
+        finally:
+            self._in_flight.leave(size_bytes)
 
     async def _try(
         self,
