@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -315,6 +315,20 @@ def test_an_unknown_topic_borrows_the_brokers_of_the_template_until_its_route_is
     run(scenario, topics=("TBW102",))
 
 
+def test_a_new_topic_is_sent_to_all_brokers_also_if_only_one_has_made_it_yet() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        message = Message("New", b"x")
+        await producer.send(message)
+        cluster.topics.add("New")
+        cluster.without["New"] = {"b"}
+        asked = cluster.asked.count("New")
+        await until(lambda: cluster.asked.count("New") > asked + 1)
+        receipts = [await producer.send(message) for _ in range(4)]
+        assert {receipt.queue.broker_name for receipt in receipts} == {"a", "b"}
+
+    run(scenario, "a", "b", topics=("TBW102",))
+
+
 def test_an_unknown_topic_without_a_template_is_told_so() -> None:
     async def scenario(cluster: FakeCluster, producer: Producer) -> None:
         with pytest.raises(TopicNotFound, match="no topic Unknown"):
@@ -436,26 +450,23 @@ def test_a_producer_can_be_opened_again() -> None:
     asyncio.run(play())
 
 
-@pytest.mark.parametrize(
-    ("argument", "call"),
-    [
-        ("message", lambda producer: producer.send(b"x")),
-        ("message", lambda producer: producer.send_oneway("x")),
-        ("messages", lambda producer: producer.send_batch([])),
-        ("messages", lambda producer: producer.send_batch(M)),
-        ("queue", lambda producer: producer.send(M, queue=1)),
-        (
-            "queue",
-            lambda producer: producer.send(M, queue=MessageQueue(topic="U", broker_name="a", queue_id=0)),
-        ),
-        ("timeout_s", lambda producer: producer.send(M, timeout_s=0)),
-        ("timeout_s", lambda producer: producer.send(M, timeout_s="3")),
-        ("body", lambda producer: producer.send(Message("T", bytes((4 << 20) + 1)))),
-    ],
-)
-def test_a_wrong_argument_of_a_send_is_named_before_any_network_use(
-    argument: str, call: Callable[[Any], Awaitable[object]]
-) -> None:
+_Call: TypeAlias = Callable[[Any], Awaitable[object]]
+_OTHER_TOPIC = MessageQueue(topic="U", broker_name="a", queue_id=0)
+_WRONG_CALLS: list[tuple[str, _Call]] = [
+    ("message", lambda producer: producer.send(b"x")),
+    ("message", lambda producer: producer.send_oneway("x")),
+    ("messages", lambda producer: producer.send_batch([])),
+    ("messages", lambda producer: producer.send_batch(M)),
+    ("queue", lambda producer: producer.send(M, queue=1)),
+    ("queue", lambda producer: producer.send(M, queue=_OTHER_TOPIC)),
+    ("timeout_s", lambda producer: producer.send(M, timeout_s=0)),
+    ("timeout_s", lambda producer: producer.send(M, timeout_s="3")),
+    ("body", lambda producer: producer.send(Message("T", bytes((4 << 20) + 1)))),
+]
+
+
+@pytest.mark.parametrize(("argument", "call"), _WRONG_CALLS)
+def test_a_wrong_argument_of_a_send_is_named_before_any_network_use(argument: str, call: _Call) -> None:
     async def scenario(cluster: FakeCluster, producer: Producer) -> None:
         with pytest.raises(InvalidArgument) as refused:
             await call(producer)

@@ -84,6 +84,8 @@ class FakeCluster:
         self.asked: list[str] = []
         """The topics that were asked for."""
         self.perm = 6
+        self.without: dict[str, set[str]] = {}
+        """Brokers that do not have a topic yet."""
         self._queue_count = queue_count
         self._stack = AsyncExitStack()
 
@@ -114,19 +116,22 @@ class FakeCluster:
         self.asked.append(topic)
         if topic not in self.topics:
             return request.reply(ResponseCode.TOPIC_NOT_EXIST, remark=f"no topic {topic}")
+        brokers = [
+            broker for broker in self.brokers.values() if broker.name not in self.without.get(topic, ())
+        ]
         route = TopicRouteData(
             queue_datas=[
                 QueueData(
-                    broker_name=name,
+                    broker_name=broker.name,
                     read_queue_count=self._queue_count,
                     write_queue_count=self._queue_count,
                     perm=self.perm,
                 )
-                for name in self.brokers
+                for broker in brokers
             ],
             broker_datas=[
                 BrokerData(cluster="c", broker_name=broker.name, broker_addrs={0: broker.address})
-                for broker in self.brokers.values()
+                for broker in brokers
             ],
         )
         return request.reply(body=encode_body(route))
