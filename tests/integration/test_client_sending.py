@@ -292,6 +292,28 @@ def test_a_sharding_key_has_one_queue_also_while_its_broker_fails() -> None:
     run(scenario, "a", "b")
 
 
+def test_sends_with_one_sharding_key_stay_in_order_also_when_one_is_tried_again() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        broker = cluster.brokers["a"]
+        stored: list[bytes] = []
+
+        def refuse_every_third(request: Command) -> Command:
+            if len(broker.sent) % 3 == 0:
+                return request.reply(R.SYSTEM_BUSY)
+            stored.append(bytes(request.body))
+            return accept(request)
+
+        broker.answer = refuse_every_third
+        await asyncio.gather(
+            *(producer.send(Message("T", b"%d" % number, sharding_key="k")) for number in range(10))
+        )
+        assert stored == [b"%d" % number for number in range(10)]
+        assert producer._sender is not None
+        assert len(producer._sender._key_turns) == 0
+
+    run(scenario)
+
+
 def test_a_queue_that_the_topic_does_not_have_is_refused_before_it_is_sent() -> None:
     async def scenario(cluster: FakeCluster, producer: Producer) -> None:
         with pytest.raises(InvalidArgument, match="queue="):

@@ -8,6 +8,7 @@ from tanist.client.attempts import Attempts, is_of_the_broker, is_route_old
 from tanist.client.errors import InvalidArgument, NoRoute
 from tanist.client.faults import BrokerFaults
 from tanist.client.in_flight import InFlight
+from tanist.client.key_turns import KeyTurns
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.outgoing import Outgoing, OutgoingMaker
 from tanist.client.publish_topics import DEFAULT_QUEUE_COUNT, PublishTopic, PublishTopics
@@ -46,6 +47,7 @@ class Sender:
         self._timeout_s = session.settings.timeout_s
         self._faults = BrokerFaults()
         self._in_flight = InFlight()
+        self._key_turns = KeyTurns()
         self._is_closed = False
         self._now_s = asyncio.get_running_loop().time
 
@@ -99,6 +101,7 @@ class Sender:
     def close(self) -> None:
         """Let no further try begin, and end those that wait for their turn."""
         self._is_closed = True
+        self._key_turns.close()
         self._in_flight.close()
 
     async def _deliver(
@@ -106,6 +109,23 @@ class Sender:
         outgoing: Outgoing,
         code: RequestCode,
         *,
+        queue: MessageQueue | None,
+        timeout_s: float | None,
+        retries: int | None,
+    ) -> Receipt:
+        if outgoing.sharding_key is None:
+            return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
+        key = (outgoing.topic, outgoing.sharding_key)
+        await self._key_turns.enter(key)
+        try:
+            return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
+        finally:
+            self._key_turns.leave(key)
+
+    async def _deliver_in_turn(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
         queue: MessageQueue | None,
         timeout_s: float | None,
         retries: int | None,
