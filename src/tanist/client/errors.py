@@ -42,7 +42,7 @@ class SendFailed(MQError):
     def __init__(self, topic: str, failures: Sequence[tuple[str, MQError]], *, may_be_stored: bool) -> None:
         tried = "; ".join(f"{broker}: {error}" for broker, error in failures)
         doubt = "; it may be stored nevertheless" if may_be_stored else ""
-        super().__init__(f"a message to {topic} was not sent after {len(failures)} attempts{doubt}: {tried}")
+        super().__init__(f"a message to {topic} was not sent{doubt} (tries: {len(failures)}): {tried}")
         self.topic = topic
         self.failures = tuple(failures)
         self.may_be_stored = may_be_stored

@@ -8,6 +8,7 @@ from tanist.client.attempts import Attempts, is_of_the_broker, is_route_old
 from tanist.client.errors import InvalidArgument, NoRoute
 from tanist.client.faults import BrokerFaults
 from tanist.client.in_flight import InFlight
+from tanist.client.key_turns import KeyTurns
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.outgoing import Outgoing, OutgoingMaker
 from tanist.client.publish_topics import DEFAULT_QUEUE_COUNT, PublishTopic, PublishTopics
@@ -48,6 +49,7 @@ class Sender:
         self._timeout_s = session.settings.timeout_s
         self._faults = BrokerFaults()
         self._in_flight = InFlight()
+        self._key_turns = KeyTurns()
         self._is_closed = False
         self._now_s = asyncio.get_running_loop().time
 
@@ -66,20 +68,8 @@ class Sender:
 
         ``extra`` are properties that the client itself adds.
         """
-        self._maker.check(message)
-        size_bytes = len(message.body)
-        if not self._in_flight.enter_now(size_bytes):
-            await self._in_flight.enter(size_bytes)
-        try:
-            return await self._try(
-                self._maker.make(message, extra=extra, sys_flag=sys_flag),
-                code,
-                queue=queue,
-                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-                retries=self._retries if retries is None else retries,
-            )
-        finally:
-            self._in_flight.leave(size_bytes)
+        outgoing = self._maker.make(message, extra=extra, sys_flag=sys_flag)
+        return await self._deliver(outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries)
 
     async def send_batch(
         self,
@@ -91,25 +81,14 @@ class Sender:
     ) -> Receipt:
         """Send messages of one topic to one queue, in one request."""
         outgoing = self._maker.make_batch(messages, extra=extra)
-        size_bytes = len(outgoing.body)
-        if not self._in_flight.enter_now(size_bytes):
-            await self._in_flight.enter(size_bytes)
-        try:
-            return await self._try(
-                outgoing,
-                RequestCode.SEND_BATCH_MESSAGE,
-                queue=queue,
-                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-                retries=self._retries,
-            )
-        finally:
-            self._in_flight.leave(size_bytes)
+        return await self._deliver(
+            outgoing, RequestCode.SEND_BATCH_MESSAGE, queue=queue, timeout_s=timeout_s, retries=None
+        )
 
     async def send_oneway(
         self, message: Message, *, queue: MessageQueue | None = None, extra: Mapping[str, str] = _NOTHING
     ) -> None:
         """Send without an answer: it is not known whether a broker took it."""
-        self._maker.check(message)
         outgoing = self._maker.make(message, extra=extra, sys_flag=0)
         deadline_s = self._now_s() + self._timeout_s
         chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
@@ -124,7 +103,48 @@ class Sender:
     def close(self) -> None:
         """Let no further try begin, and end those that wait for their turn."""
         self._is_closed = True
+        self._key_turns.close()
         self._in_flight.close()
+
+    async def _deliver(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
+        *,
+        queue: MessageQueue | None,
+        timeout_s: float | None,
+        retries: int | None,
+    ) -> Receipt:
+        if outgoing.sharding_key is None:
+            return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
+        key = (outgoing.topic, outgoing.sharding_key)
+        await self._key_turns.enter(key)
+        try:
+            return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
+        finally:
+            self._key_turns.leave(key)
+
+    async def _deliver_in_turn(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
+        queue: MessageQueue | None,
+        timeout_s: float | None,
+        retries: int | None,
+    ) -> Receipt:
+        size_bytes = len(outgoing.body)
+        if not self._in_flight.enter_now(size_bytes):
+            await self._in_flight.enter(size_bytes)
+        try:
+            return await self._try(
+                outgoing,
+                code,
+                queue=queue,
+                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+                retries=self._retries if retries is None else retries,
+            )
+        finally:
+            self._in_flight.leave(size_bytes)
 
     async def _try(
         self,
