@@ -1,12 +1,12 @@
 """The broker that other people's tests use, inside this process."""
 
 import asyncio
-import socket
 import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tanist.errors import ConfigError, ConnectFailed, StoreLocked
@@ -17,12 +17,13 @@ from tanist.protocol.headers.nameserver import GetRouteRequest
 from tanist.protocol.headers.send import SendMessageResponse
 from tanist.protocol.message_id import decode_offset_id
 from tanist.protocol.record import decode_record
-from tanist.remoting import RemotingClient
+from tanist.remoting import RemotingClient, TlsSettings
 from tanist.testing import EmbeddedBroker, embedded
 from tests.support.remoting import Run, in_time, on_both_loops
 from tests.support.requests import TOPIC as T
 from tests.support.requests import pull_request, send_request
 from tests.support.rocketmq.cluster import free_broker_port
+from tests.support.tls import certificate, key
 from tests.support.wire import Wire
 
 C, R = RequestCode, ResponseCode
@@ -48,18 +49,23 @@ def no_thread_is_left(temporary: Path) -> Iterator[None]:
         assert not thread.is_alive()
 
 
-async def ask(address: str, request: Command) -> Command:
-    client = RemotingClient()
+def listening() -> set[str]:
+    """Where this process listens."""
+    connections = psutil.Process().net_connections(kind="tcp")
+    return {"{}:{}".format(*one.laddr) for one in connections if one.status == psutil.CONN_LISTEN}
+
+
+async def ask(address: str, request: Command, *, tls: TlsSettings | None = None) -> Command:
+    client = RemotingClient(tls=tls)
     try:
         return await client.request(address, request, timeout_s=10)
     finally:
         await client.close()
 
 
-async def route(broker: EmbeddedBroker, topic: str) -> TopicRouteData:
-    answer = await ask(
-        broker.namesrv, Command.request(C.GET_ROUTEINFO_BY_TOPIC, GetRouteRequest(topic=topic))
-    )
+async def route(broker: EmbeddedBroker, topic: str, *, tls: TlsSettings | None = None) -> TopicRouteData:
+    request = Command.request(C.GET_ROUTEINFO_BY_TOPIC, GetRouteRequest(topic=topic))
+    answer = await ask(broker.namesrv, request, tls=tls)
     assert answer.code == R.SUCCESS, answer.remark
     return decode_java_json(answer.body, TopicRouteData)
 
@@ -118,11 +124,10 @@ def test_the_ids_of_messages_carry_the_port_that_the_system_chose() -> None:
 
 
 def test_a_port_that_the_system_chose_has_no_second_one_below_it() -> None:
+    before = listening()
     with EmbeddedBroker() as broker:
-        below = int(broker.address.rpartition(":")[2]) - 2
-        # Were it taken by the broker, nobody else could have it.
-        with socket.create_server(("127.0.0.1", below)):
-            pass
+        assert listening() - before == {broker.address, broker.namesrv}
+    assert listening() <= before
 
 
 def test_several_serve_at_once_and_know_nothing_of_each_other() -> None:
@@ -266,6 +271,28 @@ def test_settings_are_those_of_a_broker() -> None:
     ):
         assert broker.broker_name == "b"
         assert wire.ask(send_request()).code == R.TOPIC_NOT_EXIST
+
+
+def test_with_tls_the_name_server_speaks_it_too() -> None:
+    settings = {
+        "tlsMode": "enforcing",
+        "tlsEnable": "true",
+        "tlsServerCertPath": certificate("server"),
+        "tlsServerKeyPath": key("server"),
+        "tlsClientAuthServer": "true",
+        "tlsClientTrustCertPath": certificate("ca"),
+    }
+    trusting = TlsSettings(
+        tls_enable=True, tls_client_auth_server=True, tls_client_trust_cert_path=certificate("ca")
+    )
+
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics=[T], settings=settings) as broker:
+            found = await route(broker, T, tls=trusting)
+            assert found.broker_datas[0].broker_addrs == {0: broker.address}
+            assert (await ask(broker.address, send_request(), tls=trusting)).code == R.SUCCESS
+
+    asyncio.run(scenario())
 
 
 def test_a_setting_without_effect_is_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -3,13 +3,14 @@
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import cast
 
 from tanist.broker import BrokerSettings
 from tanist.broker.names import check_topic_name
 from tanist.config import parse_settings
 from tanist.errors import ConfigError, ResponseError
 from tanist.model.topics import TopicConfig
-from tanist.remoting import ServerLimits, TlsSettings
+from tanist.remoting import ServerLimits, TlsMode, TlsSettings
 from tanist.store import StoreSettings
 from tanist.store.store import MAX_QUEUE_ID
 
@@ -58,16 +59,23 @@ def check_settings(given: Mapping[str, object], *, port: int) -> CheckedSettings
             raise ConfigError(key, value, f"text, as in a config file: {str(value).lower()!r}", _SOURCE)
     raw = _DEFAULTS | {"listenPort": str(port)} | {key: str(value) for key, value in given.items()}
     with naming_port():
-        return CheckedSettings(
+        checked = CheckedSettings(
             *parse_settings(raw, BrokerSettings, StoreSettings, ServerLimits, TlsSettings, source=_SOURCE)
         )
+    if checked.tls.tls_mode is TlsMode.ENFORCING and not checked.tls.tls_enable:
+        # The broker could not register, and no topic would have a route.
+        remedy = "tlsEnable=true with it: the broker is a client of its name server, which enforces TLS too"
+        raise ConfigError("tlsMode", checked.tls.tls_mode.value, remedy, _SOURCE)
+    return checked
 
 
 def check_topics(given: Mapping[str, int] | Iterable[str], *, default_queues: int) -> list[TopicConfig]:
     """The topics to make, from names or from names with their number of queues."""
     if isinstance(given, str):
         raise ConfigError("topics", given, f"a list of names, [{given!r}]", _SOURCE)
-    counts: Mapping[str, int] = given if isinstance(given, Mapping) else dict.fromkeys(given, default_queues)
+    counts = dict.fromkeys(given, default_queues)
+    if isinstance(given, Mapping):
+        counts = cast("Mapping[str, int]", given)
     return [_topic(name, count) for name, count in counts.items()]
 
 

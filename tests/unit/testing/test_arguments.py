@@ -7,6 +7,7 @@ import pytest
 
 from tanist.errors import ConfigError
 from tanist.testing import EmbeddedBroker
+from tests.support.tls import certificate, key
 
 
 def refusal(**arguments: Any) -> ConfigError:
@@ -51,3 +52,10 @@ def test_a_setting_that_is_no_text_is_refused_with_the_text_to_use(value: object
 @pytest.mark.parametrize("key", ["listenPort", "storePathRootDir", "namesrvAddr", "bindAddress", "brokerIP1"])
 def test_what_it_decides_itself_can_not_be_set(key: str) -> None:
     assert refusal(settings={key: "127.0.0.1"}).key == key
+
+
+def test_tls_that_would_keep_the_broker_from_its_own_name_server_is_refused() -> None:
+    files = {"tlsServerCertPath": certificate("server"), "tlsServerKeyPath": key("server")}
+    error = refusal(settings={"tlsMode": "enforcing", **files})
+    assert error.key == "tlsMode"
+    assert "tlsEnable=true" in error.allowed
