@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 class LocalOffsets:
     """An OffsetStore in a file that Java's clients read and write too.
 
+    Reading raises ForeignFile if neither the file nor its backup can be read. Persisting mends them.
+
     >>> async def next_of(queue: MessageQueue) -> QueueOffset | None:
     ...     offsets = LocalOffsets.of_member("10.0.0.5@DEFAULT", "billing")
     ...     await offsets.load()
@@ -44,7 +46,7 @@ class LocalOffsets:
         return cls(root / client_id / group / "offsets.json")
 
     async def load(self) -> None:
-        """Take what the file has into memory. Raises ForeignFile if neither it nor its backup is readable."""
+        """Take what the file has into memory."""
         kept = await asyncio.to_thread(self._file.read)
         self._saved = kept.offsets
         for queue, offset in kept.offsets.items():

@@ -79,7 +79,7 @@ def test_rebalance_reads_memory_first_and_then_the_file(path: Path) -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.behaviour("S4-44", "S4-47")
+@pytest.mark.behaviour("S4-46")
 @pytest.mark.parametrize("wrong", [999_999_999, 0])
 def test_corrected_offsets_are_what_rebalance_reads_though_the_whole_file_is_wrong(
     path: Path, wrong: int
