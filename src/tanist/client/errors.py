@@ -46,3 +46,12 @@ class SendFailed(MQError):
         self.topic = topic
         self.failures = tuple(failures)
         self.may_be_stored = may_be_stored
+
+
+class ReplicaBehind(MQError):
+    """A slave does not have yet what its master has: it is no place to read on from now."""
+
+    def __init__(self, where: str, *, offset: int, max_offset: int) -> None:
+        super().__init__(f"{where} ends at offset {max_offset}, before {offset}; ask again when it caught up")
+        self.offset = offset
+        self.max_offset = max_offset

@@ -35,13 +35,17 @@ class Wire:
         accepted: Collection[int] = _ONLY_SUCCESS,
     ) -> Command:
         """The answer of the peer at ``address``. Raises a RemotingError, or the error of any other code."""
-        self._sign(command)
-        answer = await self.remoting.request(
+        answer = await self.exchange(
             address, command, timeout_s=self._timeout_s if timeout_s is None else timeout_s
         )
         if answer.code not in accepted:
             raise error_of(answer)
         return answer
+
+    async def exchange(self, address: str, command: Command, *, timeout_s: float) -> Command:
+        """The answer of the peer at ``address``, whatever its code. Raises a RemotingError."""
+        self._sign(command)
+        return await self.remoting.request(address, command, timeout_s=timeout_s)
 
     def tell(self, address: str, command: Command) -> None:
         """Send without wanting an answer."""
