@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import chain
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tanist.client.allocation import AllocationStrategy, ByMachineRoom, Sticky
@@ -17,6 +17,7 @@ _queues = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.sampled_from(COMPLETE), _queues, _members)
 def test_every_queue_goes_to_exactly_one_member(
     strategy: AllocationStrategy, queues: list[MessageQueue], members: list[str]
@@ -25,6 +26,7 @@ def test_every_queue_goes_to_exactly_one_member(
     assert taken == Counter(queues)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(ALL), _queues, _members)
 def test_no_queue_goes_to_two_members(
     strategy: AllocationStrategy, queues: list[MessageQueue], members: list[str]
@@ -34,6 +36,7 @@ def test_no_queue_goes_to_two_members(
     assert set(taken) <= set(queues)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(EVEN), _queues, _members)
 def test_even_shares_differ_by_one_at_most(
     strategy: AllocationStrategy, queues: list[MessageQueue], members: list[str]
@@ -42,6 +45,7 @@ def test_even_shares_differ_by_one_at_most(
     assert max(sizes) - min(sizes) <= 1
 
 
+@settings(deadline=None)
 @given(_queues, _members, st.frozensets(st.sampled_from(ROOMS)))
 def test_by_machine_room_takes_all_queues_of_its_rooms(
     queues: list[MessageQueue], members: list[str], rooms: frozenset[str]
@@ -52,6 +56,7 @@ def test_by_machine_room_takes_all_queues_of_its_rooms(
     assert taken == {queue for queue in in_rooms if len(queue.broker_name.rstrip("@").split("@")) == 2}
 
 
+@settings(deadline=None)
 @given(_queues, _members)
 def test_sticky_depends_on_no_order(queues: list[MessageQueue], members: list[str]) -> None:
     for member in members:
@@ -60,6 +65,7 @@ def test_sticky_depends_on_no_order(queues: list[MessageQueue], members: list[st
         assert sorted(share) == sorted(turned)
 
 
+@settings(deadline=None)
 @given(st.integers(16, 40), st.lists(_names, min_size=2, max_size=12, unique=True))
 def test_sticky_disturbs_less_than_half_of_what_could_stay(queue_count: int, members: list[str]) -> None:
     """One member leaves or, seen the other way, joins. In the mean it is far less, see the unit tests."""

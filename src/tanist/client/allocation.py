@@ -129,10 +129,20 @@ class ConsistentHash:
 
 @dataclass(frozen=True, slots=True)
 class ByMachineRoom:
-    """Only queues of brokers in some rooms: those named ``room@broker``. Nobody takes the others."""
+    """Only queues of brokers in some rooms: those named ``room@broker``. Nobody takes the others.
+
+    >>> queues = [MessageQueue(topic="T", broker_name=f"{room}@b", queue_id=0) for room in ("east", "west")]
+    >>> [queue.broker_name for queue in ByMachineRoom({"west"}).allocate("G", "one", queues, ["one"])]
+    ['west@b']
+    """
 
     rooms: Collection[str]
     name: str = field(default="MACHINE_ROOM", init=False)
+
+    def __post_init__(self) -> None:
+        # A text would do for a collection of its letters.
+        if isinstance(self.rooms, str):
+            raise ConfigError("rooms", self.rooms, f"a collection of names: [{self.rooms!r}]")
 
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
@@ -197,7 +207,7 @@ class Sticky:
     alone. Each pair of them has a score, and the best pairs come first (rendezvous hashing) as long as
     the member has room. So what a change moves is what the scores of the changed member touch, and
     what that pushes on: in the mean 1.1 times what has to move in a group of four, 1.5 of eight. With
-    Averagely it is 1.7 and 3.2 times.
+    Averagely it is 1.7 and 3.1 times.
     """
 
     name: str = field(default="STICKY", init=False)
@@ -211,8 +221,9 @@ class Sticky:
         size, larger = divmod(len(queues), len(members))
         room = dict.fromkeys(members, size)
         owners: dict[MessageQueue, str] = {}
-        pairs = ((_score(group, queue, member), queue, member) for queue in queues for member in members)
-        for _, queue, member in sorted(pairs, reverse=True):
+        pairs = _scored_pairs(group, queues, members)
+        for score in sorted(pairs):
+            queue, member = pairs[score]
             if queue in owners:
                 continue
             if room[member] > 0:
@@ -242,9 +253,17 @@ def _ring_point(text: str) -> int:
     return int.from_bytes(digest[:4], "big")
 
 
-def _score(group: str, queue: MessageQueue, client_id: str) -> bytes:
-    text = f"{group}\n{queue.topic}\n{queue.broker_name}\n{queue.queue_id}\n{client_id}"
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+def _scored_pairs(
+    group: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+) -> Mapping[bytes, tuple[MessageQueue, str]]:
+    """All pairs of a queue and a member by their scores, which are too long for two to be the same."""
+    ends = [(client_id, client_id.encode(errors="surrogatepass")) for client_id in client_ids]
+    pairs: dict[bytes, tuple[MessageQueue, str]] = {}
+    for queue in queues:
+        start = f"{group}\n{_java_text(queue)}\n".encode(errors="surrogatepass")
+        for client_id, end in ends:
+            pairs[hashlib.blake2b(start + end, digest_size=16).digest()] = queue, client_id
+    return pairs
 
 
 def _by_room(argument: str, things: Iterable[_T], room_of: Callable[[_T], str]) -> dict[str, list[_T]]:

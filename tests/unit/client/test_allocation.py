@@ -122,6 +122,11 @@ def test_only_queues_of_brokers_in_the_rooms_are_taken() -> None:
     }
 
 
+def test_a_text_is_not_taken_for_a_collection_of_rooms() -> None:
+    with pytest.raises(ConfigError, match=r"rooms='east' is not allowed; use .*\['east'\]"):
+        ByMachineRoom("east")
+
+
 def test_by_machine_room_deals_the_rest_out_after_equal_shares() -> None:
     found = shares(ByMachineRoom({"east"}), queues_of(8, brokers=("east@a",)), MEMBERS)
     assert {member: ids(share) for member, share in found.items()} == {
@@ -175,7 +180,7 @@ def test_sticky_moves_little_more_than_it_has_to_when_a_member_leaves_or_joins(
     by_average = sum(moves_and_least(Averagely(), 64, member_count, seed)[0] for seed in range(20))
     assert moved <= by_average
     if member_count >= 8:
-        assert moved < by_average / 2
+        assert moved < 0.6 * by_average
 
 
 def test_sticky_gives_other_groups_other_queues() -> None:
