@@ -50,7 +50,7 @@ class ReplicaChoice:
             return self._wanted
         if awake:
             return min(awake)
-        return min(self._replicas, key=lambda broker_id: self._rests[broker_id].until_s, default=None)
+        return min(self._replicas, key=lambda resting: (self._rests[resting].until_s, resting), default=None)
 
     def on_route(self, replicas: Mapping[int, str]) -> None:
         """The route names these replicas, by id and address. What is new in it, or moved, rests no more."""
