@@ -160,9 +160,12 @@ class Delivery:
         return INT32_MAX if self._rules.max_retries is None else self._rules.max_retries
 
     def _finish(self, owned: OwnedQueue, message: ReceivedMessage) -> None:
-        owned.cached.done(message)
+        cached = owned.cached
+        cached.done(message)
         owned.consumed_ms = self._clock.now_ms()
-        owned.wake_pull.set()
+        # Who takes the last message waits for the next pull, whatever the room.
+        if cached.count <= owned.wake_at_count or not cached.waiting_count:
+            owned.wake_pull.set()
 
     def _let_go(self, owned: OwnedQueue) -> None:
         """Somebody is through with a message of the queue, whatever the end."""

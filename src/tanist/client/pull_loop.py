@@ -9,12 +9,13 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sized
 from contextlib import suppress
-from dataclasses import dataclass
 
 from tanist.client.backoff import Backoff
-from tanist.client.fetching import Fetched, Fetcher, Outcome
+from tanist.client.fetched import Fetched, Outcome
+from tanist.client.fetching import DEFAULT_COUNT, Fetcher
 from tanist.client.handling import Delivery
 from tanist.client.owned_queue import OwnedQueue
+from tanist.client.pull_pace import PullBounds, room
 from tanist.client.tasks import OwnedTasks
 from tanist.clock import Clock
 from tanist.errors import MQError
@@ -23,33 +24,8 @@ from tanist.model.subscription import SubscriptionData
 
 _log = logging.getLogger(__name__)
 
-MAX_SPAN = 2000
-"""How far a queue is fetched beyond its first unfinished message: a crash would repeat as much."""
 _LOOK_AGAIN_S = 1.0
 """A queue without room looks again after this time: the number of queues, or its lock, may have changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prefetch:
-    """How much a consumer holds at most, in messages and in bytes of their bodies."""
-
-    count: int
-    size_bytes: int
-
-    def has_room(self, owned: OwnedQueue, *, queue_count: int) -> bool:
-        """Whether a queue, one of so many, may be pulled. One answer more may come than there is room for.
-
-        >>> from tanist.model.route import MessageQueue
-        >>> queue = MessageQueue(topic="T", broker_name="b", queue_id=0)
-        >>> Prefetch(100, 1 << 20).has_room(OwnedQueue(queue, QueueOffset(0)), queue_count=4)
-        True
-        """
-        cached = owned.cached
-        return (
-            cached.count * queue_count < self.count
-            and cached.size_bytes * queue_count < self.size_bytes
-            and cached.span < MAX_SPAN
-        )
 
 
 class PullLoop:
@@ -62,7 +38,7 @@ class PullLoop:
         tasks: OwnedTasks,
         clock: Clock,
         *,
-        prefetch: Prefetch,
+        bounds: PullBounds,
         subscriptions: Mapping[str, SubscriptionData],
         owned: Sized,
         on_moved: Callable[[OwnedQueue, QueueOffset], Awaitable[None]],
@@ -73,14 +49,14 @@ class PullLoop:
         self._delivery = delivery
         self._tasks = tasks
         self._clock = clock
-        self._prefetch = prefetch
+        self._bounds = bounds
         self._subscriptions = subscriptions
         self._owned = owned
         self._on_moved = on_moved
         self._on_found = on_found
 
     def start(self, owned: OwnedQueue) -> None:
-        """Pull a queue until it is dropped; anew if it was pulled already, because it was moved."""
+        """Pull a queue until it is dropped; anew if it is pulled already, because it was moved."""
         if owned.pull is not None:
             owned.pull.cancel()
         owned.pull = self._tasks.start(self._run(owned), f"pull {owned.queue}")
@@ -89,10 +65,12 @@ class PullLoop:
         subscription = self._subscriptions[owned.queue.topic]
         backoff = Backoff()
         while not owned.is_dropped:
-            await self._wait_for_room(owned)
+            count = await self._wait_for_room(owned)
             offset = owned.cached.next_offset
             try:
-                fetched = await self._fetcher.fetch(owned.queue, offset, subscription=subscription)
+                fetched = await self._fetcher.fetch(
+                    owned.queue, offset, subscription=subscription, max_count=count
+                )
             except MQError as error:
                 _log.warning("pull failed queue=%s error=%s", owned.queue, error)
                 await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
@@ -103,7 +81,7 @@ class PullLoop:
                 return
             self._take_in(owned, offset, fetched)
             if fetched.outcome is Outcome.RETRY and fetched.next_offset == offset:
-                # "At once", but where we are already: a broker that says so again and again is not asked so.
+                # "At once", but where we are already: who says so again and again is not asked so.
                 await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
             else:
                 backoff.reset()
@@ -114,16 +92,20 @@ class PullLoop:
             self._on_found(owned)
             self._delivery.put(owned, len(fetched.messages))
 
-    async def _wait_for_room(self, owned: OwnedQueue) -> None:
-        while not self._may_pull(owned):
+    async def _wait_for_room(self, owned: OwnedQueue) -> int:
+        """How many messages to ask for, as soon as that is worth it."""
+        while True:
+            share = self._bounds.among(max(1, len(self._owned)))
+            count = room(owned.cached, share, max_count=DEFAULT_COUNT) if self._may_pull(owned) else 0
+            # Few at a time are worth a pull only if nothing else is left to work on.
+            enough = min(DEFAULT_COUNT, share.count // 2) if owned.cached.waiting_count else 1
+            if count >= max(1, enough):
+                return count
+            owned.wake_at_count = share.count - enough
             owned.wake_pull.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_AGAIN_S):
                     await owned.wake_pull.wait()
 
     def _may_pull(self, owned: OwnedQueue) -> bool:
-        return (
-            not owned.is_blocked
-            and self._clock.monotonic_s() < owned.locked_until_s
-            and self._prefetch.has_room(owned, queue_count=len(self._owned))
-        )
+        return not owned.is_blocked and self._clock.monotonic_s() < owned.locked_until_s

@@ -34,9 +34,7 @@ class QueueLocks:
 
     async def lock(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, float]:
         """Lock queues; those that are ours now, and until when. A broker that fails locks none."""
-        asked = await asyncio.gather(
-            *(self._lock(name, part) for name, part in _by_broker(queues).items())
-        )
+        asked = await asyncio.gather(*(self._lock(name, part) for name, part in _by_broker(queues).items()))
         return {queue: until_s for part in asked for queue, until_s in (part or {}).items()}
 
     async def unlock(self, queues: Collection[MessageQueue]) -> None:

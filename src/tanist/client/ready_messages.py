@@ -4,7 +4,7 @@ Each queue keeps its messages itself. Here is only how many of them are whose tu
 
     put --> turns --take--> in hand --over--> gone, or back to the front
               |  ^
-              v  |  the queue is paused or about to be given up, its lock is over, or it is read in order and one is in hand
+              v  |  its queue is paused, or given up soon, or read in order and not free
              held
 
 In order means that a queue has at most one message in hand.

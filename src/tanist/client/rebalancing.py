@@ -23,15 +23,18 @@ from tanist.client.fetching import Fetcher
 from tanist.client.handling import Delivery
 from tanist.client.offsets import OffsetStore
 from tanist.client.owned_queue import OwnedQueue
-from tanist.client.pull_loop import Prefetch, PullLoop
+from tanist.client.pull_loop import PullLoop
+from tanist.client.pull_pace import PullBounds
 from tanist.client.queue_locks import QueueLocks
 from tanist.client.session import Session
 from tanist.client.start_offset import find_start
 from tanist.client.subscriptions import Start
+from tanist.client.tasks import OwnedTasks
 from tanist.errors import MQError
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import SubscriptionData
+from tanist.model.topics import RETRY_PREFIX
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +57,7 @@ class Membership:
     is_orderly: bool
     start: Start | datetime
     strategy: AllocationStrategy
-    prefetch: Prefetch
+    prefetch: PullBounds
 
     @property
     def needs_locks(self) -> bool:
@@ -82,12 +85,13 @@ class Rebalancer:
         self._fetcher = Fetcher(session, membership.group)
         self._locks = QueueLocks(calls, delivery, session.clock)
         self._corrections = Corrections()
+        self._tasks = OwnedTasks()
         self._pulls = PullLoop(
             self._fetcher,
             delivery,
-            session.tasks,
+            self._tasks,
             session.clock,
-            prefetch=membership.prefetch,
+            bounds=membership.prefetch,
             subscriptions=membership.subscriptions,
             owned=self.owned,
             on_moved=self._correct,
@@ -99,11 +103,10 @@ class Rebalancer:
 
     def start(self) -> None:
         """Go on in the background."""
-        tasks = self._session.tasks
-        tasks.start(self._rebalance_for_ever(), "rebalance")
-        tasks.start(self._persist_for_ever(), "offsets")
+        self._tasks.start(self._rebalance_for_ever(), "rebalance")
+        self._tasks.start(self._persist_for_ever(), "offsets")
         if self._member.needs_locks:
-            tasks.start(self._locks.renew_for_ever(self.owned), "queue locks")
+            self._tasks.start(self._locks.renew_for_ever(self.owned), "queue locks")
 
     def soon(self) -> None:
         """Something changed: rebalance at once."""
@@ -145,10 +148,21 @@ class Rebalancer:
             await self._offsets.persist([queue])
             return True
 
-    async def leave(self) -> None:
-        """Drop all queues: their offsets are kept, and their locks given up."""
-        async with self._turn:
-            await self._drop(tuple(self.owned.values()))
+    async def stop(self, timeout_s: float) -> None:
+        """Pull, take and move nothing any more. What is under way for a queue may end within the time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                # Nobody else gets a turn any more.
+                await self._turn.acquire()
+        await self.abandon()
+
+    async def abandon(self) -> None:
+        """End all that goes on in the background, whatever it is at."""
+        await self._tasks.close()
+
+    async def drop_all(self) -> None:
+        """Give up all queues: their offsets are kept, and their locks are others' to have."""
+        await self._drop(tuple(self.owned.values()))
 
     async def _rebalance_for_ever(self) -> None:
         backoff = Backoff(first_s=_FIRST_RETRY_S, most_s=PERIOD_S)
@@ -174,7 +188,9 @@ class Rebalancer:
             try:
                 is_complete &= await self._rebalance_topic(topic)
             except MQError as error:
-                _log.warning("not rebalanced group=%s topic=%s error=%s", self._member.group, topic, error)
+                # A new group's retry topic takes a moment to come.
+                level = logging.DEBUG if topic.startswith(RETRY_PREFIX) else logging.WARNING
+                _log.log(level, "not rebalanced group=%s topic=%s error=%s", self._member.group, topic, error)
                 is_complete = False
         return is_complete
 
@@ -226,9 +242,7 @@ class Rebalancer:
 
     async def _find_start(self, queue: MessageQueue) -> QueueOffset | None:
         try:
-            return await find_start(
-                queue, start=self._member.start, offsets=self._offsets, calls=self._calls
-            )
+            return await find_start(queue, start=self._member.start, offsets=self._offsets, calls=self._calls)
         except MQError as error:
             _log.warning("queue not taken queue=%s error=%s", queue, error)
             return None

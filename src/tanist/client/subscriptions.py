@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from tanist.client.checks import check_topic
 from tanist.client.errors import InvalidArgument
@@ -46,12 +46,10 @@ def make_subscriptions(
 
     The group's retry topic is one of them, unless it is broadcasting: there nothing is sent back.
     """
-    given = cast("Any", topics)
-    if not isinstance(given, Mapping) or not given:
-        raise InvalidArgument("topics", given, "give a mapping of topics, such as {'OrderTopic': '*'}")
+    if not isinstance(topics, Mapping) or not topics:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument("topics", topics, "give a mapping of topics, such as {'OrderTopic': '*'}")
     subscriptions = {
-        topic: _subscribe(topic, expression, sub_version)
-        for topic, expression in cast("Mapping[Any, Any]", given).items()
+        topic: _subscribe(topic, expression, sub_version) for topic, expression in topics.items()
     }
     if not is_broadcasting:
         retries = retry_topic(group)
