@@ -5,8 +5,19 @@ brokers who we are). What decides is pure and beside them: ``routes``, ``backoff
 The same names without asyncio are in ``tanist.sync``.
 """
 
+from tanist.client.allocation import (
+    AllocationStrategy,
+    Averagely,
+    AveragelyByCircle,
+    ByMachineRoom,
+    ConsistentHash,
+    MachineRoomNearby,
+    Sticky,
+)
+from tanist.client.consumer import Consumer
 from tanist.client.errors import (
     ClientClosed,
+    CommitFailed,
     CommitInDoubt,
     InvalidArgument,
     NoReply,
@@ -17,24 +28,40 @@ from tanist.client.errors import (
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.producer import Producer
 from tanist.client.received import ReceivedMessage
+from tanist.client.retrying import RetryLater
 from tanist.client.settings import Credentials
+from tanist.client.subscriptions import Sql, Start
 from tanist.client.transaction_ends import Outcome
+from tanist.model.route import MessageQueue
 from tanist.remoting.tls import TlsSettings
 
 __all__ = [
+    "AllocationStrategy",
+    "Averagely",
+    "AveragelyByCircle",
+    "ByMachineRoom",
     "ClientClosed",
+    "CommitFailed",
     "CommitInDoubt",
+    "ConsistentHash",
+    "Consumer",
     "Credentials",
     "InvalidArgument",
+    "MachineRoomNearby",
     "Message",
+    "MessageQueue",
     "NoReply",
     "NoRoute",
     "Outcome",
     "Producer",
     "Receipt",
     "ReceivedMessage",
+    "RetryLater",
     "SendFailed",
     "SendStatus",
+    "Sql",
+    "Start",
+    "Sticky",
     "TlsSettings",
     "TransactionNotBegun",
 ]
