@@ -22,6 +22,7 @@ from tanist.client import (
 )
 from tanist.errors import TooBusy
 from tanist.protocol import Command, RequestCode, ResponseCode
+from tanist.protocol.response_errors import TopicNotFound
 from tanist.testing import EmbeddedBroker
 from tests.support.fake_cluster import FakeCluster, accept, refuse
 from tests.support.reading import Reader
@@ -85,6 +86,34 @@ def test_the_first_request_may_make_its_topic() -> None:
             with pytest.raises(NoReply) as late:
                 await asker.request(Message("BrandNew", b"anybody there?"), timeout_s=1)
             assert late.value.is_sent
+
+    asyncio.run(scenario())
+
+
+def test_a_request_to_a_topic_that_nobody_makes_names_the_topic() -> None:
+    async def scenario() -> None:
+        async with (
+            FakeCluster("a", topics=(REPLIES,)) as cluster,
+            Producer(group="askers", namesrv=cluster.namesrv) as asker,
+        ):
+            with pytest.raises(TopicNotFound, match="no topic Prices"):
+                await asker.request(Message(TOPIC, b"o-17"))
+
+    asyncio.run(scenario())
+
+
+def test_a_request_that_no_broker_takes_says_why() -> None:
+    async def scenario() -> None:
+        async with FakeCluster("a", topics=(TOPIC, REPLIES)) as cluster:
+            cluster.brokers["a"].answer = refuse(ResponseCode.SYSTEM_BUSY)
+            async with Producer(group="askers", namesrv=cluster.namesrv) as asker:
+                with pytest.raises(SendFailed, match="so the test says"):
+                    await asker.request(Message(TOPIC, b"o-17"), timeout_s=PATIENCE_S)
+            cluster.brokers["a"].answer = lambda _: None
+            async with Producer(group="askers", namesrv=cluster.namesrv) as asker:
+                with pytest.raises(SendFailed, match="did not answer") as failed:
+                    await asker.request(Message(TOPIC, b"o-17"), timeout_s=0.5)
+            assert failed.value.may_be_stored
 
     asyncio.run(scenario())
 
