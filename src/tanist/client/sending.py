@@ -23,6 +23,7 @@ from tanist.protocol.command import Command
 from tanist.protocol.headers.send import SendMessageResponse
 from tanist.protocol.response_errors import TopicNotFound
 
+_LONG_WORK_BYTES = 256 << 10
 _DEFAULT_QUEUES = str(DEFAULT_QUEUE_COUNT)
 _NOTHING: Mapping[str, str] = {}
 _STATUSES = {
@@ -88,6 +89,8 @@ class Sender:
     ) -> None:
         """Send without an answer: it is not known whether a broker took it."""
         outgoing = self._maker.make(message, extra=extra, sys_flag=0)
+        if self._maker.is_to_compress(outgoing):
+            outgoing = await self._compress(outgoing)
         deadline_s = self._now_s() + self._timeout_s
         chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
         request = self._request(outgoing, RequestCode.SEND_MESSAGE_V2, chosen)
@@ -134,6 +137,8 @@ class Sender:
         if not self._in_flight.enter_now(size_bytes):
             await self._in_flight.enter(size_bytes)
         try:
+            if self._maker.is_to_compress(outgoing):
+                outgoing = await self._compress(outgoing)
             return await self._try(
                 outgoing,
                 code,
@@ -143,6 +148,12 @@ class Sender:
             )
         finally:
             self._in_flight.leave(size_bytes)
+
+    async def _compress(self, outgoing: Outgoing) -> Outgoing:
+        if len(outgoing.body) < _LONG_WORK_BYTES:
+            return self._maker.compress(outgoing)
+        # It takes many milliseconds, in which nothing else would go on.
+        return await asyncio.to_thread(self._maker.compress, outgoing)
 
     async def _try(
         self,
