@@ -23,7 +23,7 @@ def test_a_message_has_all_that_its_record_has() -> None:
     assert message.properties["colour"] == "red"
     assert message.store_timestamp_ms == 1_700_000_000_000
     assert message.store_host == ("127.0.0.1", 10911)
-    assert message.born_host == ("0.0.0.0", 0)
+    assert message.born_host == ("127.0.0.1", 0)
     assert (message.born_timestamp_ms, message.reconsume_times) == (0, 0)
     assert message.stored_bytes == len(record_of(sent, 3))
 
