@@ -7,10 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tanist.client.broker_calls import BrokerCalls
-from tanist.client.fetched import Fetched, Outcome
-from tanist.client.fetching import Fetcher
-from tanist.client.session import Session
-from tanist.model.offsets import QueueOffset
+from tanist.client.fetched import Outcome
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import SQL92, SubscriptionData, subscribe
 from tanist.protocol.response_errors import (
@@ -23,50 +20,11 @@ from tanist.protocol.response_errors import (
 from tanist.testing import EmbeddedBroker
 from tests.support.conditions import turns
 from tests.support.received import at
-from tests.support.remoting import in_time
 from tests.support.requests import GROUP
-from tests.support.sessions import open_session, send
+from tests.support.sessions import Reader, bodies, open_session
 
 TOPIC = "OrderTopic"
 EVERYTHING = subscribe(TOPIC, "*", sub_version=1)
-
-
-class Reader:
-    """A member of the group that fetches from one queue."""
-
-    def __init__(self, session: Session, broker_name: str) -> None:
-        self.session = session
-        self.fetcher = Fetcher(session, GROUP)
-        self.queue = MessageQueue(topic=TOPIC, broker_name=broker_name, queue_id=0)
-
-    async def send(self, *bodies: bytes, properties: str = "", sys_flag: int = 0) -> None:
-        await send(self.session, self.queue, bodies, properties=properties, sys_flag=sys_flag)
-
-    async def fetch(
-        self,
-        offset: int,
-        subscription: SubscriptionData = EVERYTHING,
-        *,
-        max_count: int = 32,
-        suspend_s: float = 0,
-        consumer_offset: QueueOffset | None = None,
-        is_by_hand: bool = True,
-    ) -> Fetched:
-        return await in_time(
-            self.fetcher.fetch(
-                self.queue,
-                at(offset),
-                subscription=subscription,
-                max_count=max_count,
-                suspend_s=suspend_s,
-                consumer_offset=consumer_offset,
-                is_by_hand=is_by_hand,
-            )
-        )
-
-
-def bodies(fetched: Fetched) -> list[bytes]:
-    return [message.body for message in fetched.messages]
 
 
 def read(scenario: Callable[[Reader], Awaitable[None]], **settings: str) -> None:
@@ -75,7 +33,7 @@ def read(scenario: Callable[[Reader], Awaitable[None]], **settings: str) -> None
             EmbeddedBroker(topics={TOPIC: 1}, settings=settings) as broker,
             open_session(broker.namesrv, EVERYTHING) as session,
         ):
-            await scenario(Reader(session, broker.broker_name))
+            await scenario(Reader(session, TOPIC, broker.broker_name))
 
     asyncio.run(run())
 

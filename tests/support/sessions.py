@@ -3,12 +3,17 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
+from tanist.client.fetched import Fetched
+from tanist.client.fetching import Fetcher
 from tanist.client.session import Session
 from tanist.client.settings import make_settings
 from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel
+from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
-from tanist.model.subscription import SubscriptionData
+from tanist.model.subscription import SubscriptionData, subscribe
 from tanist.protocol.bodies.client import ConsumerData, HeartbeatData
+from tests.support.received import at
+from tests.support.remoting import in_time
 from tests.support.requests import GROUP, send_request
 
 
@@ -48,3 +53,41 @@ async def send(
             body, topic=queue.topic, queue_id=queue.queue_id, properties=properties, sys_flag=sys_flag
         )
         await session.wire.ask(master, request)
+
+
+class Reader:
+    """A member of the group that fetches from the first queue of a topic."""
+
+    def __init__(self, session: Session, topic: str, broker_name: str) -> None:
+        self.session = session
+        self.fetcher = Fetcher(session, GROUP)
+        self.queue = MessageQueue(topic=topic, broker_name=broker_name, queue_id=0)
+
+    async def send(self, *bodies: bytes, properties: str = "", sys_flag: int = 0) -> None:
+        await send(self.session, self.queue, bodies, properties=properties, sys_flag=sys_flag)
+
+    async def fetch(
+        self,
+        offset: int,
+        subscription: SubscriptionData | None = None,
+        *,
+        max_count: int = 32,
+        suspend_s: float = 0,
+        consumer_offset: QueueOffset | None = None,
+        is_by_hand: bool = True,
+    ) -> Fetched:
+        return await in_time(
+            self.fetcher.fetch(
+                self.queue,
+                at(offset),
+                subscription=subscription or subscribe(self.queue.topic, "*", sub_version=1),
+                max_count=max_count,
+                suspend_s=suspend_s,
+                consumer_offset=consumer_offset,
+                is_by_hand=is_by_hand,
+            )
+        )
+
+
+def bodies(fetched: Fetched) -> list[bytes]:
+    return [message.body for message in fetched.messages]
