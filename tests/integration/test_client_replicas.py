@@ -46,7 +46,7 @@ class Reading:
     async def fetch(self) -> Fetched:
         fetched = await in_time(
             self.fetcher.fetch(
-                QUEUE, self.offset, subscription=EVERYTHING, suspend_s=5.0, consumer_offset=self.offset
+                QUEUE, self.offset, subscription=EVERYTHING, suspend_s=8.0, consumer_offset=self.offset
             )
         )
         self.offset = fetched.next_offset
@@ -78,7 +78,7 @@ def test_the_master_is_read_and_told_how_far_the_group_is() -> None:
         assert pull.sys_flag == COMMIT | PullSysFlag.SUSPEND
         assert (pull.queue_offset, pull.consumer_offset) == (2, 2)
         assert (pull.sub_version, pull.subscription, pull.expression_type) == (7, None, "TAG")
-        assert (pull.suspend_timeout_ms, pull.max_message_count) == (5000, 32)
+        assert (pull.suspend_timeout_ms, pull.max_message_count) == (8000, 32)
 
     read(scenario)
 
@@ -88,6 +88,9 @@ def test_a_suggestion_is_followed_and_a_slave_is_not_told_offsets() -> None:
         replicas[0].reply = suggesting(1)
         assert [await reading.replica() for _ in range(3)] == [0, 1, 0]
         assert replicas[1].pulls[0].sys_flag == PullSysFlag.SUSPEND
+        assert replicas[0].pulls[0].suspend_timeout_ms == 8000
+        # So that the master is read soon after it is back.
+        assert replicas[1].pulls[0].suspend_timeout_ms == 5000
 
     read(scenario)
 

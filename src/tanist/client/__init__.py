@@ -5,7 +5,7 @@ brokers who we are). What decides is pure and beside them: ``routes``, ``backoff
 The same names without asyncio are in ``tanist.sync``.
 """
 
-from tanist.client.errors import ClientClosed, InvalidArgument, NoRoute, SendFailed
+from tanist.client.errors import ClientClosed, InvalidArgument, NoRoute, ReplicaBehind, SendFailed
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.settings import Credentials
 from tanist.remoting.tls import TlsSettings
@@ -17,6 +17,7 @@ __all__ = [
     "Message",
     "NoRoute",
     "Receipt",
+    "ReplicaBehind",
     "SendFailed",
     "SendStatus",
     "TlsSettings",

@@ -21,8 +21,11 @@ _find_retry_topic = property_finder(RETRY_TOPIC)
 class ReceivedMessage:
     """A message from a broker.
 
-    ``topic`` is the one it was sent to, also when it comes again after a failure; ``queue`` and
-    ``queue_offset`` say where it was read, which is the group's retry topic then.
+    ``body`` are the bytes that were sent. ``queue`` and ``queue_offset`` say where it was read: in the
+    group's retry topic if it comes again after a failure.
+
+        async for message in consumer:
+            print(message.topic, message.tags, message.body, message.properties.get("colour"))
     """
 
     __slots__ = ("_properties", "_record", "body", "queue", "queue_offset")
@@ -43,19 +46,23 @@ class ReceivedMessage:
 
     @property
     def topic(self) -> str:
+        """The topic it was sent to, also when it comes again after a failure."""
         return self._find(RETRY_TOPIC, _find_retry_topic) or self._record.topic
 
     @property
     def tags(self) -> str | None:
+        """The tag it was sent with."""
         return self._find(TAGS, find_tag)
 
     @property
     def keys(self) -> list[str]:
+        """The keys it can be found by."""
         keys = self._find(KEYS, find_keys)
         return [] if keys is None else keys.split(KEY_SEPARATOR)
 
     @property
     def sharding_key(self) -> str | None:
+        """What it shares with all messages that it must not overtake."""
         return self.properties.get(SHARDING_KEY)
 
     @property
