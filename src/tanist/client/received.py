@@ -135,12 +135,17 @@ def decode_messages(data: bytes | memoryview, queue: MessageQueue) -> list[Recei
     # Slices of bytes are copies, so that no message keeps the whole answer in memory.
     data = bytes(data)
     messages: list[ReceivedMessage] = []
-    position, end = 0, len(data)
-    while position < end:
+    position = 0
+    while position < len(data):
         record = decode_record(data, position)
-        body = record.body
-        if record.sys_flag & _COMPRESSED:
-            body = decompress_body(body, record.sys_flag, max_bytes=MAX_BODY_BYTES)
-        messages.append(ReceivedMessage(record, queue, bytes(body)))
+        messages.append(_decode(record, queue))
         position += record.size_bytes
     return messages
+
+
+def _decode(record: Record, queue: MessageQueue) -> ReceivedMessage:
+    if record.sys_flag & _COMPRESSED:
+        body = bytes(decompress_body(record.body, record.sys_flag, max_bytes=MAX_BODY_BYTES))
+    else:
+        body = bytes(record.body)
+    return ReceivedMessage(record, queue, body)
