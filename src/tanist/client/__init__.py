@@ -15,7 +15,14 @@ from tanist.client.allocation import (
     Sticky,
 )
 from tanist.client.consumer import Consumer
-from tanist.client.errors import ClientClosed, CommitFailed, InvalidArgument, NoRoute, SendFailed
+from tanist.client.errors import (
+    ClientClosed,
+    CommitFailed,
+    InvalidArgument,
+    NoRoute,
+    ReplicaBehind,
+    SendFailed,
+)
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.producer import Producer
 from tanist.client.received import ReceivedMessage
@@ -44,6 +51,7 @@ __all__ = [
     "Receipt",
     "ReceivedMessage",
     "RetryLater",
+    "ReplicaBehind",
     "SendFailed",
     "SendStatus",
     "Sql",
