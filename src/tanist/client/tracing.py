@@ -197,12 +197,14 @@ class Tracer:
             self._is_due.set()
 
     async def _run(self) -> None:
-        while not self._is_closing:
+        while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(PERIOD_S):
                     await self._is_due.wait()
             self._is_due.clear()
             await self._flush()
+            if self._is_closing:
+                return
 
     async def _flush(self) -> None:
         while (batch := self._queue.take()) is not None:
