@@ -7,6 +7,7 @@ The same names without asyncio are in ``tanist.sync``.
 
 from tanist.client.errors import ClientClosed, InvalidArgument, NoRoute, SendFailed
 from tanist.client.message import Message, Receipt, SendStatus
+from tanist.client.producer import Producer
 from tanist.client.settings import Credentials
 from tanist.remoting.tls import TlsSettings
 
@@ -16,6 +17,7 @@ __all__ = [
     "InvalidArgument",
     "Message",
     "NoRoute",
+    "Producer",
     "Receipt",
     "SendFailed",
     "SendStatus",

@@ -14,7 +14,7 @@ from tanist.remoting.tls import TlsSettings
 
 DEFAULT_NAMESRV = "127.0.0.1:9876"
 DEFAULT_TIMEOUT_S = 3.0
-_MAX_TIMEOUT_S = 3600.0
+MAX_TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def make_settings(
     instance: str | None,
 ) -> ClientSettings:
     """The settings that a client's arguments stand for. Raises InvalidArgument for what is wrong."""
-    check_number("timeout_s", timeout_s, least=0.001, most=_MAX_TIMEOUT_S)
+    check_number("timeout_s", timeout_s, least=0.001, most=MAX_TIMEOUT_S)
     if credentials is not None and not isinstance(credentials, Credentials):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidArgument("credentials", "...", "give Credentials(access_key, secret_key)")
     if instance is not None and (not isinstance(instance, str) or not instance):  # pyright: ignore[reportUnnecessaryIsInstance]

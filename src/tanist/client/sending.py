@@ -1,0 +1,251 @@
+"""Sends: chooses a queue, asks its broker, and goes on to another one if that fails, within one deadline."""
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+
+from tanist.client.attempts import Attempts, is_of_the_broker, is_route_old
+from tanist.client.errors import InvalidArgument, NoRoute
+from tanist.client.faults import BrokerFaults
+from tanist.client.in_flight import InFlight
+from tanist.client.message import Message, Receipt, SendStatus
+from tanist.client.outgoing import Outgoing, OutgoingMaker
+from tanist.client.publish_topics import DEFAULT_QUEUE_COUNT, PublishTopic, PublishTopics
+from tanist.client.queue_choice import queue_of_key
+from tanist.client.session import Session
+from tanist.errors import MQError, RemotingError, ResponseError
+from tanist.model.offsets import QueueOffset
+from tanist.model.route import MessageQueue
+from tanist.model.topics import AUTO_CREATE_TOPIC
+from tanist.protocol.codes import RequestCode, ResponseCode
+from tanist.protocol.command import Command
+from tanist.protocol.headers.send import SendMessageResponse
+from tanist.protocol.response_errors import TopicNotFound
+
+_DEFAULT_QUEUES = str(DEFAULT_QUEUE_COUNT)
+_NOTHING: Mapping[str, str] = {}
+_STATUSES = {
+    int(ResponseCode.SUCCESS): SendStatus.OK,
+    int(ResponseCode.FLUSH_DISK_TIMEOUT): SendStatus.FLUSH_DISK_TIMEOUT,
+    int(ResponseCode.FLUSH_SLAVE_TIMEOUT): SendStatus.FLUSH_SLAVE_TIMEOUT,
+    int(ResponseCode.SLAVE_NOT_AVAILABLE): SendStatus.SLAVE_NOT_AVAILABLE,
+}
+
+
+class Sender:
+    """Sends the messages of one producer group."""
+
+    def __init__(self, session: Session, maker: OutgoingMaker, *, group: str, retries: int) -> None:
+        self._session = session
+        self._wire = session.wire
+        self._table = session.routes.table
+        self._topics = PublishTopics(session.routes, session.tasks)
+        self._maker = maker
+        self._group = group
+        self._retries = retries
+        self._timeout_s = session.settings.timeout_s
+        self._faults = BrokerFaults()
+        self._in_flight = InFlight()
+        self._is_closed = False
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        extra: Mapping[str, str] = _NOTHING,
+        sys_flag: int = 0,
+        code: RequestCode = RequestCode.SEND_MESSAGE_V2,
+        timeout_s: float | None = None,
+        retries: int | None = None,
+    ) -> Receipt:
+        """Send one message. ``extra`` are properties that the client itself adds."""
+        outgoing = self._maker.make(message, extra=extra, sys_flag=sys_flag)
+        return await self._deliver(outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries)
+
+    async def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        queue: MessageQueue | None = None,
+        extra: Mapping[str, str] = _NOTHING,
+        timeout_s: float | None = None,
+    ) -> Receipt:
+        """Send messages of one topic to one queue, in one request."""
+        outgoing = self._maker.make_batch(messages, extra=extra)
+        return await self._deliver(
+            outgoing, RequestCode.SEND_BATCH_MESSAGE, queue=queue, timeout_s=timeout_s, retries=None
+        )
+
+    async def send_oneway(
+        self, message: Message, *, queue: MessageQueue | None = None, extra: Mapping[str, str] = _NOTHING
+    ) -> None:
+        """Send without an answer: it is not known whether a broker took it."""
+        outgoing = self._maker.make(message, extra=extra, sys_flag=0)
+        deadline_s = asyncio.get_running_loop().time() + self._timeout_s
+        chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
+        request = self._request(outgoing, RequestCode.SEND_MESSAGE_V2, chosen)
+        self._wire.tell(self._address_of(chosen), request)
+
+    def close(self) -> None:
+        """Let no further try begin, and end those that wait for their turn."""
+        self._is_closed = True
+        self._in_flight.close()
+
+    async def _deliver(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
+        *,
+        queue: MessageQueue | None,
+        timeout_s: float | None,
+        retries: int | None,
+    ) -> Receipt:
+        """Send once there is room for it. The time counts from then on."""
+        size_bytes = len(outgoing.body)
+        if not self._in_flight.enter_now(size_bytes):
+            await self._in_flight.enter(size_bytes)
+        try:
+            return await self._try(
+                outgoing,
+                code,
+                queue=queue,
+                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+                retries=self._retries if retries is None else retries,
+            )
+        finally:
+            self._in_flight.leave(size_bytes)
+
+    async def _try(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
+        *,
+        queue: MessageQueue | None,
+        timeout_s: float,
+        retries: int,
+    ) -> Receipt:
+        """Try until a broker has it, or the time or the tries are used up."""
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        deadline_s = began_s + timeout_s
+        attempts: Attempts | None = None
+        while True:
+            chosen = await self._choose(outgoing, queue, attempts, deadline_s=deadline_s)
+            began_s = loop.time()
+            try:
+                answer = await self._wire.ask(
+                    self._address_of(chosen),
+                    self._request(outgoing, code, chosen),
+                    timeout_s=deadline_s - began_s,
+                    accepted=_STATUSES,
+                )
+            except (RemotingError, ResponseError, NoRoute) as error:
+                if attempts is None:
+                    attempts = Attempts(outgoing.topic, retries=retries, deadline_s=deadline_s)
+                self._on_failure(attempts, chosen, error, now_s=loop.time())
+                continue
+            now_s = loop.time()
+            self._faults.on_answer(chosen.broker_name, latency_s=now_s - began_s, now_s=now_s)
+            self._topics.on_stored(outgoing.topic)
+            return _receipt(answer, outgoing, chosen)
+
+    async def _choose(
+        self,
+        outgoing: Outgoing,
+        queue: MessageQueue | None,
+        attempts: Attempts | None,
+        *,
+        deadline_s: float,
+    ) -> MessageQueue:
+        """The queue of the next try. Where the last one failed we do not knock again at once."""
+        now_s = asyncio.get_running_loop().time()
+        topic = self._topics.get(outgoing.topic)
+        if topic is None:
+            topic = await self._find(outgoing.topic, attempts, timeout_s=deadline_s - now_s)
+        if queue is not None:
+            chosen = await self._check_queue(queue, topic, timeout_s=deadline_s - now_s)
+        elif outgoing.sharding_key is not None:
+            chosen = queue_of_key(topic.queues, outgoing.sharding_key)
+        else:
+            failed_broker = None if attempts is None else attempts.failed_broker
+            chosen = topic.round.next(self._faults, now_s=now_s, failed_broker=failed_broker)
+        if attempts is not None and chosen.broker_name == attempts.failed_broker:
+            pause_s = attempts.next_pause_s(random.random())  # noqa: S311
+            await asyncio.sleep(min(pause_s, deadline_s - now_s))
+        return chosen
+
+    async def _find(self, topic: str, attempts: Attempts | None, *, timeout_s: float) -> PublishTopic:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._topics.find(topic)
+        except TimeoutError:
+            error = NoRoute(topic, f"no name server answers within {timeout_s:g} s")
+            if attempts is None:
+                raise error from None
+            attempts.give_up("name servers", error)
+        except (NoRoute, TopicNotFound) as error:
+            if attempts is None:
+                raise
+            attempts.give_up("name servers", error)
+
+    async def _check_queue(
+        self, queue: MessageQueue, topic: PublishTopic, *, timeout_s: float
+    ) -> MessageQueue:
+        """The queue that the caller chose. The route may be too old to know it, so it is asked for again."""
+        if queue not in topic.queues:
+            topic = await self._find(queue.topic, None, timeout_s=timeout_s)
+            if queue not in topic.queues:
+                raise InvalidArgument("queue", queue, f"the topic has {len(topic.queues)} others")
+        return queue
+
+    def _address_of(self, queue: MessageQueue) -> str:
+        address = self._table.master_of(queue.broker_name)
+        if address is None:
+            raise NoRoute(queue.topic, f"broker {queue.broker_name} has no master now")
+        return address
+
+    def _on_failure(self, attempts: Attempts, queue: MessageQueue, error: MQError, *, now_s: float) -> None:
+        """Learn from a failure; raises what the caller is to know if it was the last one."""
+        if self._is_closed:
+            attempts.give_up(queue.broker_name, error)
+        if is_of_the_broker(error):
+            self._faults.on_failure(queue.broker_name, now_s=now_s)
+        if is_route_old(error):
+            self._session.routes.suspect()
+        attempts.on_failure(queue.broker_name, error, now_s=now_s)
+
+    def _request(self, outgoing: Outgoing, code: RequestCode, queue: MessageQueue) -> Command:
+        # The wire names of SendMessageRequestV2. A header object would be written field by field into
+        # the same dict, at several times the cost.
+        ext = {
+            "a": self._group,
+            "b": outgoing.topic,
+            "c": AUTO_CREATE_TOPIC,
+            "d": _DEFAULT_QUEUES,
+            "e": str(queue.queue_id),
+            "f": str(outgoing.sys_flag),
+            "g": str(outgoing.born_timestamp_ms),
+            "h": str(outgoing.flag),
+            "i": outgoing.properties,
+            "j": "0",
+            "k": "false",
+            "m": "true" if outgoing.is_batch else "false",
+            "n": queue.broker_name,
+        }
+        return Command(code, body=outgoing.body, ext_fields=ext)
+
+
+def _receipt(answer: Command, outgoing: Outgoing, queue: MessageQueue) -> Receipt:
+    """What the answer says. A broker that is asked to may have put the message into another queue."""
+    header = answer.header(SendMessageResponse)
+    if header.queue_id != queue.queue_id:
+        queue = MessageQueue(topic=queue.topic, broker_name=queue.broker_name, queue_id=header.queue_id)
+    return Receipt(
+        message_id=outgoing.message_id,
+        offset_id=header.msg_id,
+        queue=queue,
+        queue_offset=QueueOffset(header.queue_offset),
+        status=_STATUSES[answer.code],
+        transaction_id=header.transaction_id or None,
+    )
