@@ -9,6 +9,7 @@ from tanist.client.errors import ClientClosed, InvalidArgument, NoRoute, SendFai
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.producer import Producer
 from tanist.client.settings import Credentials
+from tanist.client.telemetry import extract_context, inject_context
 from tanist.remoting.tls import TlsSettings
 
 __all__ = [
@@ -22,4 +23,6 @@ __all__ = [
     "SendFailed",
     "SendStatus",
     "TlsSettings",
+    "extract_context",
+    "inject_context",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from tanist.client.checks import check_group, check_number
+from tanist.client.checks import check_flag, check_group, check_number
 from tanist.client.errors import ClientClosed, InvalidArgument
 from tanist.client.message import Message, Receipt
 from tanist.client.outgoing import (
@@ -23,6 +23,8 @@ from tanist.client.settings import (
     local_address,
     make_settings,
 )
+from tanist.client.trace_sending import open_tracer
+from tanist.client.tracing import Tracer
 from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.client import HeartbeatData, ProducerData
 from tanist.remoting.tls import TlsSettings
@@ -60,18 +62,22 @@ class Producer:
         max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
         compress_from_bytes: int = DEFAULT_COMPRESS_FROM_BYTES,
         compression: str | None = "zlib",
+        trace: bool = False,
     ) -> None:
         """Whatever is wrong with an argument is told here.
 
         Bodies of ``compress_from_bytes`` or more are compressed with ``compression``: zlib, lz4 or zstd,
-        or None. Consumers before RocketMQ 5 know only zlib.
+        or None. Consumers before RocketMQ 5 know only zlib. With ``trace`` what is sent is told to the
+        topic of traces, where ``mqadmin queryMsgTraceById`` finds it.
         """
         self._group = check_group(group)
         self._settings = make_settings(
             namesrv=namesrv, credentials=credentials, tls=tls, timeout_s=timeout_s, instance=instance
         )
         check_number("retries", retries, least=0, most=_MAX_RETRIES)
+        check_flag("trace", trace)
         self._retries = retries
+        self._is_traced = trace
         self._maker = OutgoingMaker(
             self._settings.clock,
             local_address=local_address(self._settings.namesrv[0]),
@@ -81,24 +87,31 @@ class Producer:
         )
         self._session: Session | None = None
         self._sender: Sender | None = None
+        self._tracer: Tracer | None = None
 
     async def __aenter__(self) -> Self:
         if self._session is not None:
             raise RuntimeError("the producer is open already")
         self._session = Session(self._settings, handlers={}, describe=self._describe)
-        self._sender = Sender(self._session, self._maker, group=self._group, retries=self._retries)
         self._session.open()
+        if self._is_traced:
+            self._tracer = open_tracer(self._session, group=self._group, is_consumer=False)
+        self._sender = Sender(
+            self._session, self._maker, group=self._group, retries=self._retries, tracer=self._tracer
+        )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        session, sender = self._session, self._sender
+        session, sender, tracer = self._session, self._sender, self._tracer
         assert session is not None
         assert sender is not None
-        self._session = self._sender = None
+        self._session = self._sender = self._tracer = None
         sender.close()
         try:
+            if tracer is not None:
+                await tracer.close()
             await session.heartbeats.leave(producer_group=self._group)
         finally:
             await session.close()

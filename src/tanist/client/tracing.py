@@ -9,8 +9,10 @@ import asyncio
 import itertools
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+
+import msgspec
 
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.received import ReceivedMessage
@@ -105,15 +107,16 @@ class Tracer:
         message: Message,
         receipt: Receipt,
         *,
-        cost_ms: int,
+        started_ms: int,
         is_half: bool = False,
-        region: str = DEFAULT_REGION,
     ) -> None:
         """A message was stored. ``is_half``: in a transaction that is open still."""
+        if not receipt.is_traced:
+            return
         self._put(
             SendTrace(
-                timestamp_ms=self._clock.now_ms() - cost_ms,
-                region=region,
+                timestamp_ms=started_ms,
+                region=receipt.region,
                 group=self._group,
                 topic=message.topic,
                 message_id=receipt.message_id,
@@ -121,12 +124,22 @@ class Tracer:
                 keys=_joined(message),
                 store_host=self._address_of(receipt.queue.broker_name),
                 body_bytes=len(message.body),
-                cost_ms=cost_ms,
+                cost_ms=max(0, self._clock.now_ms() - started_ms),
                 kind=_kind_of(message, is_half=is_half),
                 offset_id=receipt.offset_id,
                 is_ok=receipt.status is SendStatus.OK,
             )
         )
+
+    def sent_batch(self, messages: Sequence[Message], receipt: Receipt, *, started_ms: int) -> None:
+        """Messages were stored as one batch. Each has a trace: RocketMQ's tools find no other ones."""
+        offset_ids = receipt.offset_id.split(",")
+        if len(offset_ids) != len(messages):
+            offset_ids = [receipt.offset_id] * len(messages)
+        message_ids = receipt.message_id.split(",")
+        for message, message_id, offset_id in zip(messages, message_ids, offset_ids, strict=True):
+            own = msgspec.structs.replace(receipt, message_id=message_id, offset_id=offset_id)
+            self.sent(message, own, started_ms=started_ms)
 
     def ended(
         self,

@@ -3,6 +3,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -73,21 +74,16 @@ async def traced() -> AsyncGenerator[Traced]:
         await traced.tasks.close()
 
 
-def receipt(number: int = 1, *, status: SendStatus = SendStatus.OK) -> Receipt:
-    return Receipt(
-        message_id=f"M{number}",
-        offset_id=f"O{number}",
-        queue=QUEUE,
-        queue_offset=QueueOffset(number),
-        status=status,
-    )
+def receipt(number: int = 1, **fields: Any) -> Receipt:
+    known: dict[str, Any] = {"message_id": f"M{number}", "offset_id": f"O{number}"} | fields
+    return Receipt(queue=QUEUE, queue_offset=QueueOffset(number), **known)
 
 
 def test_a_send_is_told_with_all_that_is_known_of_it() -> None:
     async def scenario() -> None:
         async with traced() as site:
             message = Message("OrderTopic", b"paid", tags="paid", keys=["o-17", "o-18"])
-            site.tracer.sent(message, receipt(), cost_ms=12, region="north")
+            site.tracer.sent(message, receipt(region="north"), started_ms=NOW_MS - 12)
         assert site.traces == [
             SendTrace(
                 timestamp_ms=NOW_MS - 12,
@@ -125,7 +121,7 @@ def test_a_send_is_told_with_all_that_is_known_of_it() -> None:
 def test_a_send_is_told_with_its_kind(message: Message, is_half: bool, kind: TraceKind) -> None:
     async def scenario() -> None:
         async with traced() as site:
-            site.tracer.sent(message, receipt(), cost_ms=1, is_half=is_half)
+            site.tracer.sent(message, receipt(), started_ms=NOW_MS, is_half=is_half)
         (trace,) = site.traces
         assert isinstance(trace, SendTrace)
         assert trace.kind is kind
@@ -136,10 +132,40 @@ def test_a_send_is_told_with_its_kind(message: Message, is_half: bool, kind: Tra
 def test_a_send_that_is_not_as_safe_as_it_should_be_is_told_as_failed() -> None:
     async def scenario() -> None:
         async with traced() as site:
-            site.tracer.sent(Message("T", b"1"), receipt(status=SendStatus.FLUSH_SLAVE_TIMEOUT), cost_ms=1)
+            site.tracer.sent(
+                Message("T", b"1"), receipt(status=SendStatus.FLUSH_SLAVE_TIMEOUT), started_ms=NOW_MS
+            )
         (trace,) = site.traces
         assert isinstance(trace, SendTrace)
         assert not trace.is_ok
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("offset_id", "expected"), [("O1,O2", ["O1", "O2"]), ("O1", ["O1", "O1"]), ("O1,O2,O3", ["O1,O2,O3"] * 2)]
+)
+def test_each_message_of_a_batch_is_told_by_itself(offset_id: str, expected: list[str]) -> None:
+    async def scenario() -> None:
+        async with traced() as site:
+            messages = [Message("T", b"1", keys=["k1"]), Message("T", b"22", tags="b")]
+            whole = receipt(message_id="M1,M2", offset_id=offset_id)
+            site.tracer.sent_batch(messages, whole, started_ms=NOW_MS)
+        first, second = site.traces
+        assert isinstance(first, SendTrace)
+        assert isinstance(second, SendTrace)
+        assert (first.message_id, first.keys, first.tags, first.body_bytes) == ("M1", "k1", None, 1)
+        assert (second.message_id, second.keys, second.tags, second.body_bytes) == ("M2", None, "b", 2)
+        assert [first.offset_id, second.offset_id] == expected
+
+    asyncio.run(scenario())
+
+
+def test_a_send_to_a_broker_that_wants_no_traces_is_not_told() -> None:
+    async def scenario() -> None:
+        async with traced() as site:
+            site.tracer.sent(Message("T", b"1"), receipt(is_traced=False), started_ms=NOW_MS)
+        assert site.messages == []
 
     asyncio.run(scenario())
 
@@ -233,7 +259,7 @@ def test_the_end_of_a_transaction_is_told() -> None:
 def test_traces_are_sent_while_the_client_goes_on() -> None:
     async def scenario() -> None:
         async with traced() as site:
-            site.tracer.sent(Message("T", b"1"), receipt(), cost_ms=1)
+            site.tracer.sent(Message("T", b"1"), receipt(), started_ms=NOW_MS)
             await until(lambda: len(site.messages) == 1)
 
     asyncio.run(scenario())
@@ -244,7 +270,7 @@ def test_a_full_batch_does_not_wait_for_the_period(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(tracing, "PERIOD_S", 3600)
         async with traced() as site:
             for number in range(BATCH_COUNT + 1):
-                site.tracer.sent(Message("T", b"1"), receipt(number), cost_ms=1)
+                site.tracer.sent(Message("T", b"1"), receipt(number), started_ms=NOW_MS)
             await until(lambda: len(site.traces) == BATCH_COUNT + 1)
             assert len(site.messages) == 2
 
@@ -256,7 +282,7 @@ def test_what_can_not_be_sent_is_dropped_counted_and_told_once(caplog: pytest.Lo
         async with traced() as site:
             site.failures = [NoRoute("RMQ_SYS_TRACE_TOPIC", "not there")] * 2
             for number in range(3 * BATCH_COUNT):
-                site.tracer.sent(Message("T", b"1"), receipt(number), cost_ms=1)
+                site.tracer.sent(Message("T", b"1"), receipt(number), started_ms=NOW_MS)
             await until(lambda: bool(site.messages))
             assert site.tracer.dropped_count == 2 * BATCH_COUNT
         assert len(site.traces) == BATCH_COUNT
@@ -274,7 +300,7 @@ def test_what_comes_faster_than_it_can_be_sent_is_dropped(monkeypatch: pytest.Mo
         monkeypatch.setattr(tracing, "QUEUE_LIMIT", 5)
         async with traced() as site:
             for number in range(8):
-                site.tracer.sent(Message("T", b"1"), receipt(number), cost_ms=1)
+                site.tracer.sent(Message("T", b"1"), receipt(number), started_ms=NOW_MS)
             assert site.tracer.dropped_count == 3
         assert [trace.message_id for trace in site.traces] == ["M0", "M1", "M2", "M3", "M4"]
 
@@ -289,7 +315,7 @@ def test_closing_does_not_wait_for_long(
         async with traced() as site:
             site.may_send.clear()
             for number in range(BATCH_COUNT + 7):
-                site.tracer.sent(Message("T", b"1"), receipt(number), cost_ms=1)
+                site.tracer.sent(Message("T", b"1"), receipt(number), started_ms=NOW_MS)
         assert site.messages == []
         assert site.tracer.dropped_count == BATCH_COUNT + 7
 
