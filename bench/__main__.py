@@ -6,7 +6,7 @@ Without a name ``broker`` is left out where the jars of Apache RocketMQ, its pee
 import sys
 from collections.abc import Callable
 
-from bench import broker, frames, log, queues, remoting
+from bench import broker, embedded, frames, log, queues, remoting
 from bench.table import Row, print_rows
 
 _BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
@@ -14,6 +14,7 @@ _BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "log": log.run,
     "queues": queues.run,
     "remoting": remoting.run,
+    "embedded": embedded.run,
     "broker": broker.run,
 }
 

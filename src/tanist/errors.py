@@ -4,6 +4,8 @@ A caller asks three things of an error: whose fault is it, may I try again, does
 survive? The class answers; the fields say what was asked, what was found and what to do.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -162,3 +164,18 @@ class ResponseError(MQError):
         super().__init__(f"{remark} (response code {code})")
         self.code = code
         self.remark = remark
+
+
+@contextmanager
+def lone_error() -> Generator[None]:
+    """Let a single error leave the group that a TaskGroup puts around it.
+
+    It speaks for itself, on one line, and can be caught; the group would be a traceback.
+    """
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        first, *others = group.exceptions
+        if others:
+            raise
+        raise first from first.__cause__

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tanist.protocol import Command, HeaderEncoding, encode_command
-from tanist.remoting import CloseCause, Connection, RemotingServer, ServerLimits
+from tanist.remoting import CloseCause, Connection, RemotingServer, ServerLimits, bind_port
 from tanist.remoting import connections as connections_module
 from tests.support.conditions import until
 from tests.support.remoting import (
@@ -43,6 +43,28 @@ def test_pipelined_requests_are_answered_in_their_order(run: Run) -> None:
             assert [(answer.opaque, bytes(answer.body)) for answer in answers] == [
                 (n, b"%d" % n) for n in range(500)
             ]
+
+    run(scenario())
+
+
+@on_both_loops
+def test_a_port_that_is_bound_is_nobody_elses_and_serves_from_the_start_on(run: Run) -> None:
+    async def scenario() -> None:
+        with bind_port("127.0.0.1", 0) as bound:
+            port = bound.getsockname()[1]
+            with socket.socket() as other, pytest.raises(OSError, match="in use"):
+                other.bind(("127.0.0.1", port))
+            with pytest.raises(ConnectionRefusedError):
+                await Peer.connect(port)
+            server = RemotingServer(HANDLERS)
+            await server.start_on(bound)
+            assert server.port == port
+            async with peer_of(server) as peer:
+                peer.send(Command.request(ECHO, body=b"hello"))
+                assert (await peer.receive()).body == b"hello"
+            await in_time(server.close(grace_s=1))
+            with pytest.raises(ConnectionRefusedError):
+                await Peer.connect(port)
 
     run(scenario())
 

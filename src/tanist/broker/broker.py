@@ -1,6 +1,7 @@
 """One broker at work: its store, its tables, its ports, and the tasks that keep them going.
 
-open the store -> listen -> register -> serve -> unregister -> stop listening -> close the store
+take the port -> open the store -> listen -> register -> serve
+              -> unregister -> stop listening -> close the store
 
 What fails in a task of its own, such as a save on a full disk, is told in the log and tried again:
 consumers go on reading while nothing can be written.
@@ -9,11 +10,14 @@ consumers go on reading while nothing can be written.
 import asyncio
 import logging
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from tanist.broker.acl import AccessGuard, AclFiles, Needs, topic_at
 from tanist.broker.clients import ClientTable
@@ -39,10 +43,18 @@ from tanist.broker.topics import TopicTable
 from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock, SystemClock
-from tanist.errors import ConfigError, MQError
+from tanist.errors import ConfigError, MQError, lone_error
 from tanist.model.host import pack_host
+from tanist.model.topics import TopicConfig
 from tanist.protocol.bodies.sync import ConsumerOffsetTable, SubscriptionGroupTable, TopicConfigTable
-from tanist.remoting import Connection, RemotingClient, RemotingServer, ServerLimits, TlsSettings
+from tanist.remoting import (
+    Connection,
+    RemotingClient,
+    RemotingServer,
+    ServerLimits,
+    TlsSettings,
+    bind_port,
+)
 from tanist.store import MessageStore, StoreSettings
 from tanist.store.config_table import ConfigTable
 from tanist.store.disk import Disk
@@ -70,19 +82,25 @@ class Broker:
         tls: TlsSettings | None = None,
         clock: Clock | None = None,
         config_file: Path | None = None,
+        topics: Sequence[TopicConfig] = (),
     ) -> None:
-        """``config_file`` is where the settings come from, and where changes of them are written to."""
+        """``config_file`` is where the settings come from, and where changes of them are written to.
+
+        ``topics`` are there when it begins to serve; those that the store has already stay as they are.
+        """
         self._settings = settings
+        self._has_fast_port = settings.listen_port != 0
         self._store_settings = store_settings
         self._limits = limits or ServerLimits()
         self._tls = tls
         self._clock = clock or SystemClock()
         self._config_file = config_file
+        self._topics = topics
         self._guard: AccessGuard | None = None
 
     @property
     def address(self) -> str:
-        """What clients are told to connect to."""
+        """What clients are told to connect to, with the real port once it serves."""
         return self._settings.address
 
     @asynccontextmanager
@@ -90,39 +108,46 @@ class Broker:
         """Serve from the beginning of the block to its end. Raises ConfigError if that can not begin."""
         if self._settings.acl_enable:
             self._guard = AccessGuard(AclFiles(self._settings), self._clock)
+        with self._bind() as bound:
+            # Records, routes and whoever asks for the settings tell the real port.
+            port = bound.getsockname()[1]
+            self._settings = msgspec.structs.replace(self._settings, listen_port=port)
+            async with self._serving(bound):
+                yield
+
+    @asynccontextmanager
+    async def _serving(self, bound: socket.socket) -> AsyncGenerator[None]:
         root = Path(self._settings.store_path_root_dir)
         host = pack_host(self._settings.broker_ip1, self._settings.listen_port)
-        with MessageStore.open(root, self._store_settings, store_host=host, clock=self._clock) as store:
-            try:
-                async with asyncio.TaskGroup() as tasks:
-                    flusher = Flusher(store.log, self._store_settings, self._clock)
-                    state = self._make_state(root, store, LogWriter(store, flusher, tasks), host)
-                    keeper = TransactionKeeper(state)
-                    state.config.on_change(state.use_config)
-                    state.config.on_change(lambda: flusher.use(state.config.store))
-                    async with (
-                        self._chores(state, flusher, tasks),
-                        self._listening(state, keeper),
-                        self._keeping_transactions(state, keeper, tasks),
-                        self._registered(state, tasks),
-                    ):
-                        yield
-            except BaseExceptionGroup as group:
-                # A single error speaks for itself, on one line; the group around it would be a traceback.
-                first, *others = group.exceptions
-                if others:
-                    raise
-                raise first from first.__cause__
+        with (
+            MessageStore.open(root, self._store_settings, store_host=host, clock=self._clock) as store,
+            lone_error(),
+        ):
+            async with asyncio.TaskGroup() as tasks:
+                flusher = Flusher(store.log, self._store_settings, self._clock)
+                state = self._make_state(root, store, LogWriter(store, flusher, tasks), host)
+                keeper = TransactionKeeper(state)
+                state.config.on_change(state.use_config)
+                state.config.on_change(lambda: flusher.use(state.config.store))
+                async with (
+                    self._chores(state, flusher, tasks),
+                    self._listening(bound, state, keeper),
+                    self._keeping_transactions(state, keeper, tasks),
+                    self._registered(state, tasks),
+                ):
+                    yield
 
     def _make_state(self, root: Path, store: MessageStore, writer: LogWriter, host: bytes) -> BrokerState:
         disk = Disk()
         file = ConfigFile(self._config_file) if self._config_file is not None else None
+        topics = TopicTable.open(ConfigTable(disk, root, TopicConfigTable), self._settings, self._clock)
+        topics.add_several(self._topics, max_new=len(self._topics))
         fixed = [self._limits] if self._tls is None else [self._limits, self._tls]
         return BrokerState(
             settings=self._settings,
             config=LiveConfig(self._settings, self._store_settings, *fixed, file=file),
             store=store,
-            topics=TopicTable.open(ConfigTable(disk, root, TopicConfigTable), self._settings, self._clock),
+            topics=topics,
             groups=GroupTable.open(
                 ConfigTable(disk, root, SubscriptionGroupTable), self._settings, self._clock
             ),
@@ -203,7 +228,9 @@ class Broker:
             keeper.close()
 
     @asynccontextmanager
-    async def _listening(self, state: BrokerState, keeper: TransactionKeeper) -> AsyncGenerator[None]:
+    async def _listening(
+        self, bound: socket.socket, state: BrokerState, keeper: TransactionKeeper
+    ) -> AsyncGenerator[None]:
         # Before the first request comes.
         keeper.open()
         pulls = PullHandler(state)
@@ -219,25 +246,34 @@ class Broker:
         main = RemotingServer(routes, limits=self._limits, tls=self._tls, on_close=on_close)
         fast = RemotingServer(fast_routes(routes), limits=self._limits, tls=self._tls, on_close=on_close)
         try:
-            await self._listen(main, self._settings.listen_port)
-            await self._listen(fast, self._settings.listen_port - FAST_PORT_DISTANCE)
+            await self._listen(bound, main, fast)
             yield
         finally:
             # Whoever waits for an answer gets it while there is a connection to send it on.
             await state.writer.close(_FLUSH_GRACE_S)
             pulls.close()
-            # Pulls that are on their way are refused too, before their connection goes.
-            await asyncio.sleep(_LINGER_S)
+            if main.connection_count or fast.connection_count:
+                # Pulls that are on their way are refused too, before their connection goes.
+                await asyncio.sleep(_LINGER_S)
             await asyncio.gather(main.close(_CLOSE_GRACE_S), fast.close(_CLOSE_GRACE_S))
 
-    async def _listen(self, server: RemotingServer, port: int) -> None:
+    def _bind(self) -> socket.socket:
         try:
-            await server.start(self._settings.bind_address, port)
+            return bind_port(self._settings.bind_address, self._settings.listen_port)
         except OSError as error:
-            remedy = (
-                f"free ports, this one and the one {FAST_PORT_DISTANCE} below ({error.strerror or error})"
-            )
-            raise ConfigError("listenPort", self._settings.listen_port, remedy) from error
+            raise self._port_error(error) from error
+
+    async def _listen(self, bound: socket.socket, main: RemotingServer, fast: RemotingServer) -> None:
+        try:
+            await main.start_on(bound)
+            if self._has_fast_port:
+                await fast.start(self._settings.bind_address, self._settings.listen_port - FAST_PORT_DISTANCE)
+        except OSError as error:
+            raise self._port_error(error) from error
+
+    def _port_error(self, error: OSError) -> ConfigError:
+        remedy = f"free ports, this one and the one {FAST_PORT_DISTANCE} below ({error.strerror or error})"
+        return ConfigError("listenPort", self._settings.listen_port, remedy)
 
     @asynccontextmanager
     async def _registered(self, state: BrokerState, tasks: asyncio.TaskGroup) -> AsyncGenerator[None]:

@@ -117,6 +117,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Name servers, separated by semicolons."""
     bind_address: str = "127.0.0.1"
     listen_port: int = 10911
+    """With 0 the system chooses one, and there is no second port: the one below it may be anybody's."""
     broker_ip1: str = msgspec.field(name="brokerIP1", default="127.0.0.1")
     """The address that clients are told."""
     store_path_root_dir: str = msgspec.field(default_factory=lambda: str(Path.home() / "store"))
@@ -174,8 +175,10 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         if self.broker_id != MASTER_ID:
             raise ConfigError("brokerId", self.broker_id, f"{MASTER_ID}: there are no slaves yet")
         lowest, highest = 1 + FAST_PORT_DISTANCE, _MAX_PORT - HA_PORT_DISTANCE
-        if not lowest <= self.listen_port <= highest:
-            raise ConfigError("listenPort", self.listen_port, f"{lowest} to {highest}")
+        if self.listen_port and not lowest <= self.listen_port <= highest:
+            raise ConfigError(
+                "listenPort", self.listen_port, f"{lowest} to {highest}, or 0 for one that the system chooses"
+            )
         for name in ("broker_name", "broker_cluster_name", "store_path_root_dir"):
             if not getattr(self, name):
                 raise ConfigError(_KEYS[name], "", "something that is not empty")

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from tanist.clock import Clock, SystemClock
-from tanist.errors import ConfigError
+from tanist.errors import ConfigError, lone_error
 from tanist.nameserver.handlers import Context, bound_handlers
 from tanist.nameserver.kv_file import KVFile
 from tanist.nameserver.replica_group import Action, CloseConnection, NotifyMinBrokerId
@@ -72,13 +72,14 @@ class NameServer:
         self._kv.load()
         await self._listen()
         try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._kv.run())
-                scan = tasks.create_task(self._scan())
-                yield
-                self._is_stopping = True
-                scan.cancel()
-                self._kv.close()
+            with lone_error():
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._kv.run())
+                    scan = tasks.create_task(self._scan())
+                    yield
+                    self._is_stopping = True
+                    scan.cancel()
+                    self._kv.close()
         finally:
             self._is_stopping = True
             await self._server.close(_CLOSE_GRACE_S)

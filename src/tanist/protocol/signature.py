@@ -7,6 +7,8 @@ import hmac
 from base64 import b64encode
 from collections.abc import Mapping
 
+from tanist.model.java_order import java_order
+
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
 SECURITY_TOKEN = "SecurityToken"  # noqa: S105  The name of a field.
@@ -18,7 +20,7 @@ def sign(ext: Mapping[str, str], body: bytes | memoryview, secret: str) -> str:
     """The signature of a request whose ``ext`` holds its access key already. Check one with ``is_signed``."""
     names = [name for name in ext if name != SIGNATURE]
     # Names are ASCII but for those of strangers, and then both orders are the same.
-    names.sort(key=None if "".join(names).isascii() else _utf16_order)
+    names.sort(key=None if "".join(names).isascii() else java_order)
     text = "".join([ext[name] for name in names]).encode()
     # In one call, which takes less than half the time of an object that is fed twice.
     return b64encode(hmac.digest(secret.encode(), b"".join((text, body)), "sha1")).decode()
@@ -35,8 +37,3 @@ def is_signed(ext: Mapping[str, str], body: bytes | memoryview, secret: str) -> 
         return is_right
     signed = {name: value for name, value in ext.items() if name != _UNIQUE_KEY_QUERY}
     return hmac.compare_digest(sign(signed, body, secret).encode(), given)
-
-
-def _utf16_order(name: str) -> bytes:
-    # Java compares UTF-16 code units: characters outside the first plane sort before U+E000.
-    return name.encode("utf-16-be")

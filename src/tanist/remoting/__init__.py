@@ -7,7 +7,7 @@ them: ``outstanding``, ``replies``, ``watch``, ``held``, ``line_budget``.
 
 from tanist.remoting.client import RemotingClient
 from tanist.remoting.connection import Connection, Handler
-from tanist.remoting.server import RemotingServer
+from tanist.remoting.server import RemotingServer, bind_port
 from tanist.remoting.settings import ClientLimits, ServerLimits
 from tanist.remoting.tls import ClientAuth, TlsMode, TlsSettings
 from tanist.remoting.watch import CloseCause
@@ -23,4 +23,5 @@ __all__ = [
     "ServerLimits",
     "TlsMode",
     "TlsSettings",
+    "bind_port",
 ]

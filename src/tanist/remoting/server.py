@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
 
@@ -13,6 +14,24 @@ from tanist.remoting.tls_gate import TlsGate
 from tanist.remoting.watch import CloseCause
 
 _log = logging.getLogger(__name__)
+
+
+def bind_port(address: str, port: int) -> socket.socket:
+    """Take a port, 0 for one that the system chooses, without listening yet. Raises OSError.
+
+    Whoever comes too early is refused by the system, as if nobody had the port.
+    """
+    bound = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if bound.family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind((address, port))
+        bound.setblocking(False)
+    except OSError:
+        bound.close()
+        raise
+    return bound
 
 
 class RemotingServer:
@@ -73,6 +92,14 @@ class RemotingServer:
             reuse_address=True,
         )
         _log.info("listening host=%s port=%d", host, self.port)
+
+    async def start_on(self, bound: socket.socket) -> None:
+        """Listen on a port of ``bind_port``; closing the server closes it. Raises OSError."""
+        self._listener = await asyncio.get_running_loop().create_server(
+            self._accept, sock=bound, backlog=self._limits.server_socket_backlog
+        )
+        host, port = bound.getsockname()[:2]
+        _log.info("listening host=%s port=%d", host, port)
 
     async def close(self, grace_s: float) -> None:
         """Stop listening and reading, let answers that were given leave, then close.

@@ -23,6 +23,10 @@ def test_an_empty_file_gives_a_master_that_only_this_machine_reaches() -> None:
     assert settings.name_servers == ()
 
 
+def test_the_system_may_choose_the_port() -> None:
+    assert parsed(listenPort="0").listen_port == 0
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -30,7 +34,7 @@ def test_an_empty_file_gives_a_master_that_only_this_machine_reaches() -> None:
         ("brokerRole", "SYNC_MASTER"),
         ("brokerRole", "MASTER"),
         ("brokerId", "1"),
-        ("listenPort", "0"),
+        ("listenPort", "1"),
         ("listenPort", "2"),
         ("listenPort", "65535"),
         ("listenPort", "-1"),

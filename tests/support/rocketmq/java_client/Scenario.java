@@ -33,6 +33,8 @@ public final class Scenario {
         Load.addTo(this);
         Latency.addTo(this);
         Transacted.addTo(this);
+        Allocating.addTo(this);
+        KeepingOffsets.addTo(this);
         step("shutdown", options -> {
             things.remove(options.getString("name")).shutdown();
             return null;
