@@ -1,0 +1,133 @@
+"""What producers tell of their messages, and the context of spans that travels with them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+
+from tanist.client import InvalidArgument, Message, Producer, extract_context, inject_context
+from tanist.client.trace_format import SendTrace, TraceKind
+from tanist.model.topics import TRACE_TOPIC
+from tanist.protocol.response_errors import TopicNotFound
+from tanist.testing import EmbeddedBroker
+from tests.support.looking_up import find_messages, find_traces
+
+SPANS = TracerProvider().get_tracer("tests")
+
+
+def test_every_message_that_is_sent_has_a_trace_that_is_found_by_its_id() -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker() as broker:
+            async with Producer(group="orders", namesrv=broker.namesrv, trace=True) as producer:
+                one = await producer.send(Message("OrderTopic", b"paid", tags="paid", keys=["o-17"]))
+                late = await producer.send(Message("OrderTopic", b"paid", delay_level=1))
+                batch = await producer.send_batch([Message("OrderTopic", b"1"), Message("OrderTopic", b"22")])
+            (trace,) = await find_traces(broker.address, one.message_id)
+            assert isinstance(trace, SendTrace)
+            assert trace == SendTrace(
+                timestamp_ms=trace.timestamp_ms,
+                region="DefaultRegion",
+                group="orders",
+                topic="OrderTopic",
+                message_id=one.message_id,
+                tags="paid",
+                keys="o-17",
+                store_host=broker.address,
+                body_bytes=4,
+                cost_ms=trace.cost_ms,
+                kind=TraceKind.NORMAL,
+                offset_id=one.offset_id,
+                is_ok=True,
+            )
+            (trace,) = await find_traces(broker.address, late.message_id)
+            assert isinstance(trace, SendTrace)
+            assert trace.kind is TraceKind.DELAY
+            ids = zip(batch.message_id.split(","), batch.offset_id.split(","), (1, 2), strict=True)
+            for message_id, offset_id, size in ids:
+                (trace,) = await find_traces(broker.address, message_id)
+                assert isinstance(trace, SendTrace)
+                assert (trace.offset_id, trace.body_bytes) == (offset_id, size)
+
+    asyncio.run(scenario())
+
+
+def test_traces_are_sent_while_the_producer_is_open_and_found_by_the_keys_of_messages() -> None:
+    async def scenario() -> None:
+        async with (
+            EmbeddedBroker() as broker,
+            Producer(group="orders", namesrv=broker.namesrv, trace=True) as producer,
+        ):
+            receipt = await producer.send(Message("OrderTopic", b"paid", keys=["o-17"]))
+            (found,) = await find_messages(broker.address, TRACE_TOPIC, "o-17")
+            assert receipt.message_id in found.keys
+
+    asyncio.run(scenario())
+
+
+def test_a_producer_that_is_not_told_to_trace_does_not() -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker() as broker:
+            async with Producer(group="orders", namesrv=broker.namesrv) as producer:
+                await producer.send(Message("OrderTopic", b"paid"))
+            async with Producer(group="others", namesrv=broker.namesrv) as other:
+                receipt = await other.send(Message(TRACE_TOPIC, b"a probe"))
+            assert receipt.queue_offset == 0
+
+    asyncio.run(scenario())
+
+
+def test_traces_that_no_broker_takes_hold_up_nothing() -> None:
+    async def scenario() -> None:
+        settings = {"autoCreateTopicEnable": "false"}
+        async with EmbeddedBroker(topics=["OrderTopic"], settings=settings) as broker:
+            async with Producer(group="orders", namesrv=broker.namesrv, trace=True) as producer:
+                assert (await producer.send(Message("OrderTopic", b"paid"))).queue_offset == 0
+            async with Producer(group="others", namesrv=broker.namesrv) as other:
+                with pytest.raises(TopicNotFound):
+                    await other.send(Message(TRACE_TOPIC, b"a probe"))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("trace", ["false", None, 1])
+def test_the_switch_is_a_bool_and_nothing_else(trace: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"^trace="):
+        Producer(group="orders", trace=trace)
+
+
+def test_a_message_carries_the_context_of_the_span_it_was_sent_in() -> None:
+    async def scenario() -> None:
+        async with (
+            EmbeddedBroker() as broker,
+            Producer(group="orders", namesrv=broker.namesrv) as producer,
+        ):
+            with SPANS.start_as_current_span("sell") as sold:
+                receipt = await producer.send(Message("OrderTopic", b"paid", properties={"shop": "7"}))
+            outside = await producer.send(Message("OrderTopic", b"paid"))
+            (message,) = await find_messages(broker.address, "OrderTopic", receipt.message_id)
+            assert message.properties["shop"] == "7"
+            with SPANS.start_as_current_span("bill", context=extract_context(message)) as billed:
+                assert isinstance(billed, ReadableSpan)
+                assert billed.parent is not None
+                assert billed.parent.span_id == sold.get_span_context().span_id
+            (message,) = await find_messages(broker.address, "OrderTopic", outside.message_id)
+            assert extract_context(message) == {}
+
+    asyncio.run(scenario())
+
+
+def test_a_context_that_the_program_put_into_a_message_is_not_replaced() -> None:
+    async def scenario() -> None:
+        async with (
+            EmbeddedBroker() as broker,
+            Producer(group="orders", namesrv=broker.namesrv) as producer,
+        ):
+            with SPANS.start_as_current_span("sell") as sold:
+                message = Message("OrderTopic", b"paid", properties=inject_context({}))
+            with SPANS.start_as_current_span("flush"):
+                receipt = await producer.send_batch([message, Message("OrderTopic", b"other")])
+            (found,) = await find_messages(broker.address, "OrderTopic", receipt.message_id.split(",")[0])
+            assert f"{sold.get_span_context().span_id:016x}" in found.properties["traceparent"]
+
+    asyncio.run(scenario())
