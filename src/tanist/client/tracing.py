@@ -11,6 +11,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -77,6 +78,8 @@ class Tracer:
         self._is_due = asyncio.Event()
         self._is_closing = False
         self._task: asyncio.Task[None] | None = None
+        # A message whose end nobody tells, because its queue went to somebody else, takes no room for ever.
+        self._begun: WeakKeyDictionary[ReceivedMessage, BeforeTrace] = WeakKeyDictionary()
         self._request_prefix = f"{random.getrandbits(96):024X}"
         self._request_numbers = itertools.count()
 
@@ -168,12 +171,12 @@ class Tracer:
             )
         )
 
-    def before(self, message: ReceivedMessage) -> BeforeTrace | None:
-        """A message is about to be handled. Give the answer to ``after``."""
+    def before(self, message: ReceivedMessage) -> None:
+        """A message is about to be handled."""
         properties = message.properties
         # A consumer of traces that traced itself would never run out of work.
         if properties.get(TRACE_ON) == "false" or message.topic == TRACE_TOPIC:
-            return None
+            return
         trace = BeforeTrace(
             timestamp_ms=self._clock.now_ms(),
             region=properties.get(MSG_REGION, DEFAULT_REGION),
@@ -183,11 +186,12 @@ class Tracer:
             retry_count=message.reconsume_times,
             keys=properties.get(KEYS),
         )
+        self._begun[message] = trace
         self._put(trace)
-        return trace
 
-    def after(self, before: BeforeTrace | None, result: ConsumeResult) -> None:
-        """The message was handled, with this result."""
+    def after(self, message: ReceivedMessage, result: ConsumeResult) -> None:
+        """The message was handled, with this result. Nothing is told if ``before`` told nothing."""
+        before = self._begun.pop(message, None)
         if before is None:
             return
         now_ms = self._clock.now_ms()

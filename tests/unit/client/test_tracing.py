@@ -177,9 +177,9 @@ def test_a_handling_is_told_before_and_after_under_one_request() -> None:
                 message = make_received(
                     {"UNIQ_KEY": "M1", "KEYS": "o-17", "MSG_REGION": "north"}, reconsume_times=2
                 )
-                before = site.tracer.before(message)
+                site.tracer.before(message)
                 site.clock.advance_ms(30)
-                site.tracer.after(before, result)
+                site.tracer.after(message, result)
         first, failed, second, done = site.traces
         assert isinstance(first, BeforeTrace)
         assert isinstance(second, BeforeTrace)
@@ -204,12 +204,25 @@ def test_a_handling_is_told_before_and_after_under_one_request() -> None:
 def test_a_clock_that_goes_back_makes_no_handling_shorter_than_nothing() -> None:
     async def scenario() -> None:
         async with traced() as site:
-            before = site.tracer.before(make_received())
+            message = make_received()
+            site.tracer.before(message)
             site.clock.set_now_ms(NOW_MS - 500)
-            site.tracer.after(before, ConsumeResult.SUCCESS)
+            site.tracer.after(message, ConsumeResult.SUCCESS)
         trace = site.traces[-1]
         assert isinstance(trace, AfterTrace)
         assert trace.cost_ms == 0
+
+    asyncio.run(scenario())
+
+
+def test_the_end_of_a_handling_is_told_once() -> None:
+    async def scenario() -> None:
+        async with traced() as site:
+            message = make_received()
+            site.tracer.before(message)
+            site.tracer.after(message, ConsumeResult.EXCEPTION)
+            site.tracer.after(message, ConsumeResult.SUCCESS)
+        assert [type(trace) for trace in site.traces] == [BeforeTrace, AfterTrace]
 
     asyncio.run(scenario())
 
@@ -218,9 +231,8 @@ def test_messages_that_are_not_to_be_traced_and_traces_themselves_are_not() -> N
     async def scenario() -> None:
         async with traced() as site:
             for message in (make_received({"TRACE_ON": "false"}), make_received(topic="RMQ_SYS_TRACE_TOPIC")):
-                before = site.tracer.before(message)
-                assert before is None
-                site.tracer.after(before, ConsumeResult.SUCCESS)
+                site.tracer.before(message)
+                site.tracer.after(message, ConsumeResult.SUCCESS)
         assert site.messages == []
 
     asyncio.run(scenario())
