@@ -34,7 +34,8 @@ class Attempts:
 
     def __init__(self, topic: str, *, retries: int, deadline_s: float) -> None:
         self._topic = topic
-        self._left = retries
+        self.left = retries
+        """How many tries may follow."""
         self._deadline_s = deadline_s
         self._failures: list[tuple[str, MQError]] = []
         self._may_be_stored = False
@@ -54,9 +55,9 @@ class Attempts:
         is_final = isinstance(error, ResponseError) and not error.retriable
         if is_final and not self._may_be_stored:
             raise error
-        self._left -= 1
-        if is_final or self._left < 0 or now_s >= self._deadline_s:
+        if is_final or not self.left or now_s >= self._deadline_s:
             self.give_up(broker_name, error)
+        self.left -= 1
         self._note(broker_name, error)
 
     def next_pause_s(self, chance: float) -> float:

@@ -58,6 +58,7 @@ class Sender:
         self._faults = BrokerFaults()
         self._in_flight = InFlight()
         self._is_closed = False
+        self._now_s = asyncio.get_running_loop().time
 
     async def send(
         self,
@@ -70,13 +71,28 @@ class Sender:
         timeout_s: float | None = None,
         retries: int | None = None,
     ) -> Receipt:
-        """Send one message. ``extra`` are properties that the client itself adds."""
-        outgoing = self._maker.make(message, extra=extra, sys_flag=sys_flag)
-        receipt = await self._deliver(outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries)
-        if self._tracer is not None:
-            self._tracer.sent(
-                message, receipt, started_ms=outgoing.born_timestamp_ms, is_half=TRAN_MSG in extra
+        """Send one message, once there is room for it; the time counts from then on.
+
+        ``extra`` are properties that the client itself adds.
+        """
+        self._maker.check(message)
+        size_bytes = len(message.body)
+        if not self._in_flight.enter_now(size_bytes):
+            await self._in_flight.enter(size_bytes)
+        try:
+            outgoing = self._maker.make(message, extra=extra, sys_flag=sys_flag)
+            receipt = await self._try(
+                outgoing,
+                code,
+                queue=queue,
+                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+                retries=self._retries if retries is None else retries,
             )
+        finally:
+            self._in_flight.leave(size_bytes)
+        if self._tracer is not None:
+            is_half = TRAN_MSG in extra
+            self._tracer.sent(message, receipt, started_ms=outgoing.born_timestamp_ms, is_half=is_half)
         return receipt
 
     async def send_batch(
@@ -89,9 +105,19 @@ class Sender:
     ) -> Receipt:
         """Send messages of one topic to one queue, in one request."""
         outgoing = self._maker.make_batch(messages, extra=extra)
-        receipt = await self._deliver(
-            outgoing, RequestCode.SEND_BATCH_MESSAGE, queue=queue, timeout_s=timeout_s, retries=None
-        )
+        size_bytes = len(outgoing.body)
+        if not self._in_flight.enter_now(size_bytes):
+            await self._in_flight.enter(size_bytes)
+        try:
+            receipt = await self._try(
+                outgoing,
+                RequestCode.SEND_BATCH_MESSAGE,
+                queue=queue,
+                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+                retries=self._retries,
+            )
+        finally:
+            self._in_flight.leave(size_bytes)
         if self._tracer is not None:
             self._tracer.sent_batch(messages, receipt, started_ms=outgoing.born_timestamp_ms)
         return receipt
@@ -100,40 +126,22 @@ class Sender:
         self, message: Message, *, queue: MessageQueue | None = None, extra: Mapping[str, str] = _NOTHING
     ) -> None:
         """Send without an answer: it is not known whether a broker took it."""
+        self._maker.check(message)
         outgoing = self._maker.make(message, extra=extra, sys_flag=0)
-        deadline_s = asyncio.get_running_loop().time() + self._timeout_s
+        deadline_s = self._now_s() + self._timeout_s
         chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
         request = self._request(outgoing, RequestCode.SEND_MESSAGE_V2, chosen)
-        self._wire.tell(self._address_of(chosen), request)
+        try:
+            await self._wire.post(self._address_of(chosen), request, timeout_s=self._timeout_s)
+        except RemotingError:
+            self._faults.on_failure(chosen.broker_name, now_s=self._now_s())
+            self._session.routes.suspect()
+            raise
 
     def close(self) -> None:
         """Let no further try begin, and end those that wait for their turn."""
         self._is_closed = True
         self._in_flight.close()
-
-    async def _deliver(
-        self,
-        outgoing: Outgoing,
-        code: RequestCode,
-        *,
-        queue: MessageQueue | None,
-        timeout_s: float | None,
-        retries: int | None,
-    ) -> Receipt:
-        """Send once there is room for it. The time counts from then on."""
-        size_bytes = len(outgoing.body)
-        if not self._in_flight.enter_now(size_bytes):
-            await self._in_flight.enter(size_bytes)
-        try:
-            return await self._try(
-                outgoing,
-                code,
-                queue=queue,
-                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-                retries=self._retries if retries is None else retries,
-            )
-        finally:
-            self._in_flight.leave(size_bytes)
 
     async def _try(
         self,
@@ -145,26 +153,25 @@ class Sender:
         retries: int,
     ) -> Receipt:
         """Try until a broker has it, or the time or the tries are used up."""
-        loop = asyncio.get_running_loop()
-        began_s = loop.time()
-        deadline_s = began_s + timeout_s
+        deadline_s = self._now_s() + timeout_s
         attempts: Attempts | None = None
         while True:
             chosen = await self._choose(outgoing, queue, attempts, deadline_s=deadline_s)
-            began_s = loop.time()
+            began_s = self._now_s()
             try:
                 answer = await self._wire.ask(
                     self._address_of(chosen),
                     self._request(outgoing, code, chosen),
                     timeout_s=deadline_s - began_s,
+                    connect_s=(deadline_s - began_s) / (1 + (retries if attempts is None else attempts.left)),
                     accepted=_STATUSES,
                 )
             except (RemotingError, ResponseError, NoRoute) as error:
                 if attempts is None:
                     attempts = Attempts(outgoing.topic, retries=retries, deadline_s=deadline_s)
-                self._on_failure(attempts, chosen, error, now_s=loop.time())
+                self._on_failure(attempts, chosen, error, now_s=self._now_s())
                 continue
-            now_s = loop.time()
+            now_s = self._now_s()
             self._faults.on_answer(chosen.broker_name, latency_s=now_s - began_s, now_s=now_s)
             self._topics.on_stored(outgoing.topic)
             return _receipt(answer, outgoing, chosen)
@@ -178,7 +185,7 @@ class Sender:
         deadline_s: float,
     ) -> MessageQueue:
         """The queue of the next try. Where the last one failed we do not knock again at once."""
-        now_s = asyncio.get_running_loop().time()
+        now_s = self._now_s()
         topic = self._topics.get(outgoing.topic)
         if topic is None:
             topic = await self._find(outgoing.topic, attempts, timeout_s=deadline_s - now_s)

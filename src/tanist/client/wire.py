@@ -32,14 +32,23 @@ class Wire:
         command: Command,
         *,
         timeout_s: float | None = None,
+        connect_s: float | None = None,
         accepted: Collection[int] = _ONLY_SUCCESS,
     ) -> Command:
-        """The answer of the peer at ``address``. Raises a RemotingError, or the error of any other code."""
+        """The answer of the peer at ``address``. Raises a RemotingError, or the error of any other code.
+
+        ``connect_s`` leaves connecting less than the whole time.
+        """
         self._sign(command)
         answer = await self.remoting.request(
-            address, command, timeout_s=self._timeout_s if timeout_s is None else timeout_s
+            address,
+            command,
+            timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+            connect_s=connect_s,
         )
         if answer.code not in accepted:
+            if answer.code == ResponseCode.GO_AWAY:
+                self.remoting.leave(address)
             raise error_of(answer)
         return answer
 
@@ -47,6 +56,11 @@ class Wire:
         """Send without wanting an answer."""
         self._sign(command)
         self.remoting.notify(address, command)
+
+    async def post(self, address: str, command: Command, *, timeout_s: float) -> None:
+        """Send without wanting an answer, when the peer keeps up. Raises ConnectFailed or TooBusy."""
+        self._sign(command)
+        await self.remoting.post(address, command, timeout_s=timeout_s)
 
     async def close(self) -> None:
         await self.remoting.close()
