@@ -39,8 +39,7 @@ class Wire:
 
         ``connect_s`` leaves connecting less than the whole time.
         """
-        self._sign(command)
-        answer = await self.remoting.request(
+        answer = await self.exchange(
             address,
             command,
             timeout_s=self._timeout_s if timeout_s is None else timeout_s,
@@ -51,6 +50,13 @@ class Wire:
                 self.remoting.leave(address)
             raise error_of(answer)
         return answer
+
+    async def exchange(
+        self, address: str, command: Command, *, timeout_s: float, connect_s: float | None = None
+    ) -> Command:
+        """The answer of the peer at ``address``, whatever its code. Raises a RemotingError."""
+        self._sign(command)
+        return await self.remoting.request(address, command, timeout_s=timeout_s, connect_s=connect_s)
 
     def tell(self, address: str, command: Command) -> None:
         """Send without wanting an answer."""

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 
 from tanist.client import telemetry
 from tanist.client.telemetry import current_context, extract_context, inject_context
-from tests.support.received import make_received
+from tests.support.received import received_with
 
 TRACER = TracerProvider().get_tracer("tests")
 
@@ -72,7 +72,7 @@ def test_what_a_property_can_not_hold_is_left_out(monkeypatch: pytest.MonkeyPatc
 
 def test_the_context_of_a_message_is_the_parent_of_the_span_that_handles_it() -> None:
     with TRACER.start_as_current_span("sell") as sold:
-        message = make_received(current_context())
+        message = received_with(current_context())
     with TRACER.start_as_current_span("bill", context=extract_context(message)) as billed:
         assert isinstance(billed, ReadableSpan)
         assert billed.parent is not None
@@ -82,7 +82,7 @@ def test_the_context_of_a_message_is_the_parent_of_the_span_that_handles_it() ->
 
 def test_a_message_without_a_context_has_an_empty_one_even_inside_of_a_span() -> None:
     with TRACER.start_as_current_span("other"):
-        assert extract_context(make_received()) == {}
+        assert extract_context(received_with()) == {}
 
 
 def test_without_opentelemetry_messages_are_sent_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,4 +94,4 @@ def test_without_opentelemetry_messages_are_sent_as_they_are(monkeypatch: pytest
 def test_without_opentelemetry_asking_for_a_context_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = without_opentelemetry(monkeypatch)
     with pytest.raises(ImportError, match=r"install tanist\[opentelemetry\]"):
-        alone.extract_context(make_received())
+        alone.extract_context(received_with())

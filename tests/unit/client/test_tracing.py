@@ -28,7 +28,7 @@ from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tests.support.clocks import FakeClock
 from tests.support.conditions import until
-from tests.support.received import make_received
+from tests.support.received import received_with
 
 QUEUE = MessageQueue(topic="OrderTopic", broker_name="broker-a", queue_id=0)
 NOW_MS = 1_700_000_000_000
@@ -174,7 +174,7 @@ def test_a_handling_is_told_before_and_after_under_one_request() -> None:
     async def scenario() -> None:
         async with traced() as site:
             for result in (ConsumeResult.EXCEPTION, ConsumeResult.SUCCESS):
-                message = make_received(
+                message = received_with(
                     {"UNIQ_KEY": "M1", "KEYS": "o-17", "MSG_REGION": "north"}, reconsume_times=2
                 )
                 site.tracer.before(message)
@@ -204,7 +204,7 @@ def test_a_handling_is_told_before_and_after_under_one_request() -> None:
 def test_a_clock_that_goes_back_makes_no_handling_shorter_than_nothing() -> None:
     async def scenario() -> None:
         async with traced() as site:
-            message = make_received()
+            message = received_with()
             site.tracer.before(message)
             site.clock.set_now_ms(NOW_MS - 500)
             site.tracer.after(message, ConsumeResult.SUCCESS)
@@ -218,7 +218,7 @@ def test_a_clock_that_goes_back_makes_no_handling_shorter_than_nothing() -> None
 def test_the_end_of_a_handling_is_told_once() -> None:
     async def scenario() -> None:
         async with traced() as site:
-            message = make_received()
+            message = received_with()
             site.tracer.before(message)
             site.tracer.after(message, ConsumeResult.EXCEPTION)
             site.tracer.after(message, ConsumeResult.SUCCESS)
@@ -230,7 +230,7 @@ def test_the_end_of_a_handling_is_told_once() -> None:
 def test_messages_that_are_not_to_be_traced_and_traces_themselves_are_not() -> None:
     async def scenario() -> None:
         async with traced() as site:
-            for message in (make_received({"TRACE_ON": "false"}), make_received(topic="RMQ_SYS_TRACE_TOPIC")):
+            for message in (received_with({"TRACE_ON": "false"}), received_with(topic="RMQ_SYS_TRACE_TOPIC")):
                 site.tracer.before(message)
                 site.tracer.after(message, ConsumeResult.SUCCESS)
         assert site.messages == []
