@@ -1,4 +1,4 @@
-"""What producers tell of their messages, and the context of spans that travels with them."""
+"""What producers and consumers tell of their messages, and the context of spans that travels with them."""
 
 import asyncio
 from typing import Any
@@ -6,14 +6,39 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 
-from tanist.client import InvalidArgument, Message, Producer, extract_context, inject_context
-from tanist.client.trace_format import SendTrace, TraceKind
+from tanist.client import (
+    Consumer,
+    InvalidArgument,
+    Message,
+    Producer,
+    ReceivedMessage,
+    RetryLater,
+    Start,
+    extract_context,
+    inject_context,
+)
+from tanist.client.trace_format import AfterTrace, BeforeTrace, ConsumeResult, SendTrace, TraceKind
 from tanist.model.topics import TRACE_TOPIC
 from tanist.protocol.response_errors import TopicNotFound
 from tanist.testing import EmbeddedBroker
 from tests.support.looking_up import find_messages, find_traces
 
 SPANS = TracerProvider().get_tracer("tests")
+
+
+def consumer_of(broker: EmbeddedBroker) -> Consumer:
+    topics = {"OrderTopic": "*"}
+    return Consumer(group="billing", namesrv=broker.namesrv, topics=topics, start=Start.FIRST, trace=True)
+
+
+async def handle(message: ReceivedMessage) -> None:
+    match message.body:
+        case b"bad":
+            raise ValueError("this one is bad")
+        case b"later":
+            raise RetryLater(delay_level=18)
+        case _:
+            pass
 
 
 def test_every_message_that_is_sent_has_a_trace_that_is_found_by_its_id() -> None:
@@ -90,10 +115,54 @@ def test_traces_that_no_broker_takes_hold_up_nothing() -> None:
     asyncio.run(scenario())
 
 
+def test_every_message_that_is_handled_has_traces_of_its_begin_and_its_end() -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={"OrderTopic": 1}) as broker:
+            async with Producer(group="orders", namesrv=broker.namesrv) as producer:
+                sent = [
+                    await producer.send(Message("OrderTopic", body, keys=[body.decode()]))
+                    for body in (b"good", b"bad", b"later")
+                ]
+            async with consumer_of(broker) as consumer, asyncio.TaskGroup() as tasks:
+                running = tasks.create_task(consumer.run(handle, concurrency=1))
+                told = [await find_traces(broker.address, one.message_id, count=2) for one in sent]
+                running.cancel()
+        results = (ConsumeResult.SUCCESS, ConsumeResult.EXCEPTION, ConsumeResult.FAILED)
+        for (before, after, *_), one, body, result in zip(
+            told, sent, ("good", "bad", "later"), results, strict=True
+        ):
+            assert isinstance(before, BeforeTrace)
+            assert isinstance(after, AfterTrace)
+            assert (before.group, before.message_id, before.keys) == ("billing", one.message_id, body)
+            assert (before.retry_count, before.region) == (0, "DefaultRegion")
+            assert after.request_id == before.request_id
+            assert (after.group, after.keys, after.result) == ("billing", body, result)
+
+    asyncio.run(scenario())
+
+
+def test_what_a_loop_acknowledges_has_a_trace_when_the_block_ends() -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={"OrderTopic": 1}) as broker:
+            async with Producer(group="orders", namesrv=broker.namesrv) as producer:
+                sent = await producer.send(Message("OrderTopic", b"good"))
+            async with consumer_of(broker) as consumer:
+                async for _ in consumer:
+                    break
+            before, after = await find_traces(broker.address, sent.message_id, count=2)
+            assert isinstance(before, BeforeTrace)
+            assert isinstance(after, AfterTrace)
+            assert after.is_ok
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("trace", ["false", None, 1])
 def test_the_switch_is_a_bool_and_nothing_else(trace: Any) -> None:
     with pytest.raises(InvalidArgument, match=r"^trace="):
         Producer(group="orders", trace=trace)
+    with pytest.raises(InvalidArgument, match=r"^trace="):
+        Consumer(group="orders", topics={"OrderTopic": "*"}, trace=trace)
 
 
 def test_a_message_carries_the_context_of_the_span_it_was_sent_in() -> None:

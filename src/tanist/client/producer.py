@@ -23,7 +23,7 @@ from tanist.client.settings import (
     local_address,
     make_settings,
 )
-from tanist.client.trace_sending import open_tracer
+from tanist.client.trace_sending import make_tracer
 from tanist.client.tracing import Tracer
 from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.client import HeartbeatData, ProducerData
@@ -93,12 +93,14 @@ class Producer:
         if self._session is not None:
             raise RuntimeError("the producer is open already")
         self._session = Session(self._settings, handlers={}, describe=self._describe)
-        self._session.open()
         if self._is_traced:
-            self._tracer = open_tracer(self._session, group=self._group, is_consumer=False)
+            self._tracer = make_tracer(self._session, group=self._group, is_consumer=False)
         self._sender = Sender(
             self._session, self._maker, group=self._group, retries=self._retries, tracer=self._tracer
         )
+        self._session.open()
+        if self._tracer is not None:
+            self._tracer.open()
         return self
 
     async def __aexit__(
