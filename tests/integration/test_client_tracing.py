@@ -1,6 +1,8 @@
 """What producers and consumers tell of their messages, and the context of spans that travels with them."""
 
 import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,15 +12,32 @@ from tanist.client import (
     Consumer,
     InvalidArgument,
     Message,
+    Outcome,
     Producer,
+    Receipt,
     ReceivedMessage,
     RetryLater,
     Start,
     extract_context,
     inject_context,
 )
-from tanist.client.trace_format import AfterTrace, BeforeTrace, ConsumeResult, SendTrace, TraceKind
+from tanist.client.outgoing import OutgoingMaker
+from tanist.client.sending import Sender
+from tanist.client.session import Session
+from tanist.client.settings import make_settings
+from tanist.client.trace_format import (
+    AfterTrace,
+    BeforeTrace,
+    ConsumeResult,
+    EndState,
+    EndTrace,
+    SendTrace,
+    TraceKind,
+)
+from tanist.model.message import SysFlag
+from tanist.model.property_names import PGROUP, TRAN_MSG
 from tanist.model.topics import TRACE_TOPIC
+from tanist.protocol.bodies.client import HeartbeatData
 from tanist.protocol.response_errors import TopicNotFound
 from tanist.testing import EmbeddedBroker
 from tests.support.looking_up import find_messages, find_traces
@@ -29,6 +48,42 @@ SPANS = TracerProvider().get_tracer("tests")
 def consumer_of(broker: EmbeddedBroker) -> Consumer:
     topics = {"OrderTopic": "*"}
     return Consumer(group="billing", namesrv=broker.namesrv, topics=topics, start=Start.FIRST, trace=True)
+
+
+def transacting(broker: EmbeddedBroker, outcomes: Mapping[str, Outcome]) -> Producer:
+    """A producer that traces and knows what became of some transactions."""
+
+    async def tell(message: ReceivedMessage) -> Outcome:
+        return outcomes[message.message_id]
+
+    return Producer(group="orders", namesrv=broker.namesrv, trace=True, on_check=tell)
+
+
+async def transact(producer: Producer, *, fails: bool) -> Receipt:
+    """Send a message in a transaction that succeeds or fails."""
+    begun: list[Receipt] = []
+    with suppress(LookupError):
+        async with producer.transaction(Message("OrderTopic", b"...", keys=["o-17"])) as half:
+            begun.append(half)
+            if fails:
+                raise LookupError
+    return begun[0]
+
+
+async def leave_open(broker: EmbeddedBroker) -> Receipt:
+    """Begin a transaction that nobody ends: its producer fails before."""
+    message = Message("OrderTopic", b"...")
+    settings = make_settings(
+        namesrv=broker.namesrv, credentials=None, tls=None, timeout_s=10, instance="gone"
+    )
+    session = Session(settings, handlers={}, describe=lambda client_id: HeartbeatData(client_id=client_id))
+    maker = OutgoingMaker(session.clock, local_address="127.0.0.1")
+    try:
+        extra = {TRAN_MSG: "true", PGROUP: "orders"}
+        sender = Sender(session, maker, group="orders", retries=2)
+        return await sender.send(message, extra=extra, sys_flag=SysFlag.PREPARED)
+    finally:
+        await session.close()
 
 
 async def handle(message: ReceivedMessage) -> None:
@@ -153,6 +208,46 @@ def test_what_a_loop_acknowledges_has_a_trace_when_the_block_ends() -> None:
             assert isinstance(before, BeforeTrace)
             assert isinstance(after, AfterTrace)
             assert after.is_ok
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("state", [EndState.COMMIT, EndState.ROLLBACK])
+def test_a_transaction_has_traces_of_its_half_and_of_its_end(state: EndState) -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics=["OrderTopic"]) as broker:
+            async with transacting(broker, {}) as producer:
+                half = await transact(producer, fails=state is EndState.ROLLBACK)
+            sent, ended = await find_traces(broker.address, half.message_id, count=2)
+            assert isinstance(sent, SendTrace)
+            assert sent.kind is TraceKind.HALF
+            assert ended == EndTrace(
+                timestamp_ms=ended.timestamp_ms,
+                region="DefaultRegion",
+                group="orders",
+                topic="OrderTopic",
+                message_id=half.message_id,
+                tags=None,
+                keys="o-17",
+                store_host=broker.address,
+                transaction_id=half.message_id,
+                state=state,
+                is_from_check=False,
+            )
+
+    asyncio.run(scenario())
+
+
+def test_the_end_of_a_transaction_that_a_broker_asked_about_has_a_trace() -> None:
+    async def scenario() -> None:
+        settings = {"transactionCheckInterval": "100", "transactionTimeOut": "100"}
+        async with EmbeddedBroker(topics=["OrderTopic"], settings=settings) as broker:
+            half = await leave_open(broker)
+            async with transacting(broker, {half.message_id: Outcome.COMMIT}):
+                (ended, *_) = await find_traces(broker.address, half.message_id)
+            assert isinstance(ended, EndTrace)
+            assert (ended.state, ended.is_from_check) == (EndState.COMMIT, True)
+            assert (ended.topic, ended.transaction_id) == ("OrderTopic", half.message_id)
 
     asyncio.run(scenario())
 

@@ -45,6 +45,7 @@ class Heartbeats:
         self._describe = describe
         self._period_s = period_s
         self._told: set[str] = set()
+        self._missed: set[str] = set()
         self._is_due = asyncio.Event()
 
     def start(self) -> None:
@@ -65,9 +66,19 @@ class Heartbeats:
         # Consumers may read from slaves, too: those have to know their subscriptions.
         addresses = self._table.addresses(only_masters=not data.consumer_data_set)
         self._told.intersection_update(addresses)
+        self._missed.intersection_update(addresses)
         body = encode_body(data)
         answers = await asyncio.gather(*(self._tell(address, body) for address in addresses))
         return all(answers)
+
+    async def introduce(self, *, timeout_s: float) -> None:
+        """Go on when every broker of our routes knows us, or did not listen; those are told again later."""
+        data = self._describe()
+        addresses = self._table.addresses(only_masters=not data.consumer_data_set)
+        strangers = [address for address in addresses if address not in self._told | self._missed]
+        if strangers:
+            body = encode_body(data)
+            await asyncio.gather(*(self._tell(address, body, timeout_s) for address in strangers))
 
     async def leave(self, *, producer_group: str | None = None, consumer_group: str | None = None) -> None:
         """Tell all brokers that we leave a group, so that its other members rebalance at once."""
@@ -90,14 +101,17 @@ class Heartbeats:
                 async with asyncio.timeout(wait_s):
                     await self._is_due.wait()
 
-    async def _tell(self, address: str, body: bytes) -> bool:
+    async def _tell(self, address: str, body: bytes, timeout_s: float | None = None) -> bool:
+        request = Command.request(RequestCode.HEART_BEAT, body=body)
         try:
-            await self._wire.ask(address, Command.request(RequestCode.HEART_BEAT, body=body))
+            await self._wire.ask(address, request, timeout_s=timeout_s)
         except ClientClosed:
             return True
         except MQError as error:
             _log.warning("heartbeat failed broker=%s error=%s", address, error)
+            self._missed.add(address)
             return False
+        self._missed.discard(address)
         self._told.add(address)
         return True
 

@@ -15,6 +15,7 @@ from tanist.client.queue_choice import queue_of_key
 from tanist.client.session import Session
 from tanist.client.tracing import Tracer
 from tanist.errors import MQError, RemotingError, ResponseError
+from tanist.model.message import SysFlag
 from tanist.model.offsets import QueueOffset
 from tanist.model.property_names import TRAN_MSG
 from tanist.model.route import MessageQueue
@@ -25,6 +26,7 @@ from tanist.protocol.headers.send import SendMessageResponse
 from tanist.protocol.response_errors import TopicNotFound
 
 _DEFAULT_QUEUES = str(DEFAULT_QUEUE_COUNT)
+_PREPARED = int(SysFlag.PREPARED)
 _NOTHING: Mapping[str, str] = {}
 _STATUSES = {
     int(ResponseCode.SUCCESS): SendStatus.OK,
@@ -168,7 +170,13 @@ class Sender:
                 )
             except (RemotingError, ResponseError, NoRoute) as error:
                 if attempts is None:
-                    attempts = Attempts(outgoing.topic, retries=retries, deadline_s=deadline_s)
+                    attempts = Attempts(
+                        outgoing.topic,
+                        retries=retries,
+                        deadline_s=deadline_s,
+                        # A second half would be asked about later, and be committed like the first.
+                        may_store_twice=not outgoing.sys_flag & _PREPARED,
+                    )
                 self._on_failure(attempts, chosen, error, now_s=self._now_s())
                 continue
             now_s = self._now_s()
