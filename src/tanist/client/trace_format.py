@@ -12,10 +12,8 @@ import msgspec
 
 from tanist.errors import RemoteProtocolError
 
-FIELD_END = "\x01"
-RECORD_END = "\x02"
-
 _NULL = "null"
+_BOOLS = ("false", "true")
 
 
 class TraceKind(IntEnum):
@@ -102,14 +100,13 @@ def encode_trace(trace: Trace) -> str:
     """The record of one trace, its end included."""
     match trace:
         case SendTrace():
-            fields = _send_fields(trace)
+            return _encode_send(trace)
         case BeforeTrace():
-            fields = _before_fields(trace)
+            return _encode_before(trace)
         case AfterTrace():
-            fields = _after_fields(trace)
+            return _encode_after(trace)
         case EndTrace():
-            fields = _end_fields(trace)
-    return FIELD_END.join([_text(field) for field in fields]) + RECORD_END
+            return _encode_end(trace)
 
 
 def decode_traces(text: str) -> list[Trace]:
@@ -118,8 +115,8 @@ def decode_traces(text: str) -> list[Trace]:
     Raises RemoteProtocolError for a record that lacks fields or has others in their place.
     """
     traces: list[Trace] = []
-    for record in filter(None, text.split(RECORD_END)):
-        name, *fields = record.split(FIELD_END)
+    for record in filter(None, text.split("\x02")):
+        name, *fields = record.split("\x01")
         if (decode := _DECODERS.get(name)) is not None:
             try:
                 traces.append(decode(fields))
@@ -128,43 +125,36 @@ def decode_traces(text: str) -> list[Trace]:
     return traces
 
 
-def _text(field: object) -> str:
-    if isinstance(field, str):
-        return field
-    if field is None:
-        return _NULL
-    if isinstance(field, bool):
-        return "true" if field else "false"
-    return str(field)
-
-
-def _send_fields(trace: SendTrace) -> tuple[object, ...]:
+def _encode_send(trace: SendTrace) -> str:
     return (
-        *("Pub", trace.timestamp_ms, trace.region, trace.group, trace.topic, trace.message_id),
-        *(trace.tags, trace.keys, trace.store_host, trace.body_bytes, trace.cost_ms, int(trace.kind)),
-        *(trace.offset_id, trace.is_ok),
+        f"Pub\x01{trace.timestamp_ms}\x01{trace.region}\x01{trace.group}\x01{trace.topic}\x01"
+        f"{trace.message_id}\x01{trace.tags or _NULL}\x01{trace.keys or _NULL}\x01"
+        f"{trace.store_host or _NULL}\x01{trace.body_bytes}\x01{trace.cost_ms}\x01{trace.kind:d}\x01"
+        f"{trace.offset_id}\x01{_BOOLS[trace.is_ok]}\x02"
     )
 
 
-def _before_fields(trace: BeforeTrace) -> tuple[object, ...]:
+def _encode_before(trace: BeforeTrace) -> str:
     return (
-        *("SubBefore", trace.timestamp_ms, trace.region, trace.group, trace.request_id),
-        *(trace.message_id, trace.retry_count, trace.keys),
+        f"SubBefore\x01{trace.timestamp_ms}\x01{trace.region}\x01{trace.group}\x01{trace.request_id}\x01"
+        f"{trace.message_id}\x01{trace.retry_count}\x01{trace.keys or _NULL}\x02"
     )
 
 
-def _after_fields(trace: AfterTrace) -> tuple[object, ...]:
+def _encode_after(trace: AfterTrace) -> str:
     return (
-        *("SubAfter", trace.request_id, trace.message_id, trace.cost_ms, trace.is_ok, trace.keys),
-        *(int(trace.result), trace.timestamp_ms, trace.group),
+        f"SubAfter\x01{trace.request_id}\x01{trace.message_id}\x01{trace.cost_ms}\x01"
+        f"{_BOOLS[trace.is_ok]}\x01{trace.keys or _NULL}\x01{trace.result:d}\x01{trace.timestamp_ms}\x01"
+        f"{trace.group}\x02"
     )
 
 
-def _end_fields(trace: EndTrace) -> tuple[object, ...]:
+def _encode_end(trace: EndTrace) -> str:
     return (
-        *("EndTransaction", trace.timestamp_ms, trace.region, trace.group, trace.topic, trace.message_id),
-        *(trace.tags, trace.keys, trace.store_host, int(TraceKind.COMMIT), trace.transaction_id),
-        *(trace.state.value, trace.is_from_check),
+        f"EndTransaction\x01{trace.timestamp_ms}\x01{trace.region}\x01{trace.group}\x01{trace.topic}\x01"
+        f"{trace.message_id}\x01{trace.tags or _NULL}\x01{trace.keys or _NULL}\x01"
+        f"{trace.store_host or _NULL}\x01{TraceKind.COMMIT:d}\x01{trace.transaction_id or _NULL}\x01"
+        f"{trace.state.value}\x01{_BOOLS[trace.is_from_check]}\x02"
     )
 
 
@@ -232,9 +222,7 @@ def _or_none(field: str) -> str | None:
 
 
 def _bool(field: str) -> bool:
-    if field not in ("true", "false"):
-        raise ValueError(field)
-    return field == "true"
+    return bool(_BOOLS.index(field))
 
 
 _DECODERS: dict[str, Callable[[Sequence[str]], Trace]] = {

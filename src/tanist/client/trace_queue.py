@@ -69,10 +69,10 @@ class TraceQueue:
 
 def _words(trace: Trace) -> list[str]:
     """What a trace is found by, as far as it can be sent: clients of other kinds make odd ids and keys."""
-    words = f"{trace.message_id} {trace.keys or ''}".split(KEY_SEPARATOR)
-    words = [word for word in words if word and word.isprintable()]
+    text = trace.message_id if trace.keys is None else f"{trace.message_id} {trace.keys}"
+    words = [word for word in text.split(KEY_SEPARATOR) if word and word.isprintable()]
     return words if _size_bytes(words) <= MAX_KEYS_BYTES else []
 
 
 def _size_bytes(words: list[str]) -> int:
-    return sum(len(word.encode()) + 1 for word in words)
+    return len(KEY_SEPARATOR.join(words).encode()) + 1
