@@ -42,30 +42,10 @@ class SendFailed(MQError):
     def __init__(self, topic: str, failures: Sequence[tuple[str, MQError]], *, may_be_stored: bool) -> None:
         tried = "; ".join(f"{broker}: {error}" for broker, error in failures)
         doubt = "; it may be stored nevertheless" if may_be_stored else ""
-        super().__init__(f"a message to {topic} was not sent after {len(failures)} attempts{doubt}: {tried}")
+        super().__init__(f"a message to {topic} was not sent{doubt} (tries: {len(failures)}): {tried}")
         self.topic = topic
         self.failures = tuple(failures)
         self.may_be_stored = may_be_stored
-
-
-class ReplicaBehind(MQError):
-    """A slave does not have yet what its master has: it is no place to read on from now."""
-
-    def __init__(self, where: str, *, offset: int, max_offset: int) -> None:
-        super().__init__(f"{where} ends at offset {max_offset}, before {offset}; ask again when it caught up")
-        self.offset = offset
-        self.max_offset = max_offset
-
-
-class CommitFailed(MQError):
-    """Brokers did not take the offsets of some queues. They are tried again every 5 s by themselves."""
-
-    def __init__(self, group: str, queues: Collection[object]) -> None:
-        super().__init__(
-            f"the offsets of group {group} were not committed for {len(queues)} queues: {queues}"
-        )
-        self.group = group
-        self.queues = frozenset(queues)
 
 
 class TransactionNotBegun(MQError):
@@ -111,3 +91,23 @@ class NoReply(MQError):
         self.topic = topic
         self.timeout_s = timeout_s
         self.is_sent = is_sent
+
+
+class ReplicaBehind(MQError):
+    """A slave does not have yet what its master has: it is no place to read on from now."""
+
+    def __init__(self, where: str, *, offset: int, max_offset: int) -> None:
+        super().__init__(f"{where} ends at offset {max_offset}, before {offset}; ask again when it caught up")
+        self.offset = offset
+        self.max_offset = max_offset
+
+
+class CommitFailed(MQError):
+    """Brokers did not take the offsets of some queues. They are tried again every 5 s by themselves."""
+
+    def __init__(self, group: str, queues: Collection[object]) -> None:
+        super().__init__(
+            f"the offsets of group {group} were not committed for {len(queues)} queues: {queues}"
+        )
+        self.group = group
+        self.queues = frozenset(queues)

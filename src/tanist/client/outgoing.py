@@ -81,18 +81,15 @@ class OutgoingMaker:
             zone=datetime.now().astimezone().tzinfo or UTC,
         )
 
-    def check(self, message: Message) -> None:
-        """Refuse a message that is too large. Compressing it may make it smaller, and nobody relies on that."""
-        if len(message.body) > self._max_message_bytes:
-            raise InvalidArgument(
-                "body",
-                message.body[:16],
-                f"it has {len(message.body)} bytes, and max_message_bytes is {self._max_message_bytes}",
-            )
-
     def make(self, message: Message, *, extra: Mapping[str, str], sys_flag: int) -> Outgoing:
         """The message as it goes out. ``extra`` are properties that the client itself adds."""
         body = message.body
+        if len(body) > self._max_message_bytes:
+            raise InvalidArgument(
+                "body",
+                body[:16],
+                f"it has {len(body)} bytes, and max_message_bytes is {self._max_message_bytes}",
+            )
         now_ms = self._clock.now_ms()
         message_id = self._ids.next_id(now_ms)
         if len(body) >= self._compress_from_bytes:

@@ -54,6 +54,9 @@ class Producer:
     is one. Brokers that failed or are slow are avoided for some seconds. So a message may be stored twice
     if its first broker stored it and could not say so: consumers have to bear that.
 
+    Messages with the same sharding key are stored in the order in which their sends were begun, one after
+    the other. All others may overtake each other while several are on their way.
+
     A topic that does not exist is made by the first message, if the brokers allow that.
     """
 
@@ -143,6 +146,9 @@ class Producer:
 
             receipt = await producer.send(Message("OrderTopic", b"..."))
             receipt.message_id, receipt.queue, receipt.queue_offset, receipt.status
+
+        While very many sends are on their way this one waits for its turn first; ``timeout_s`` counts from
+        then on.
 
         Raises SendFailed when no broker took it, NoRoute or TopicNotFound when there is none for its topic,
         or the error of a refusal that all brokers would give.

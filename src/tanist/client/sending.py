@@ -8,6 +8,7 @@ from tanist.client.attempts import Attempts, is_of_the_broker, is_route_old
 from tanist.client.errors import InvalidArgument, NoRoute
 from tanist.client.faults import BrokerFaults
 from tanist.client.in_flight import InFlight
+from tanist.client.key_turns import KeyTurns
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.outgoing import Outgoing, OutgoingMaker
 from tanist.client.publish_topics import DEFAULT_QUEUE_COUNT, PublishTopic, PublishTopics
@@ -59,6 +60,7 @@ class Sender:
         self._timeout_s = session.settings.timeout_s
         self._faults = BrokerFaults()
         self._in_flight = InFlight()
+        self._key_turns = KeyTurns()
         self._is_closed = False
         self._now_s = asyncio.get_running_loop().time
 
@@ -77,21 +79,8 @@ class Sender:
 
         ``extra`` are properties that the client itself adds.
         """
-        self._maker.check(message)
-        size_bytes = len(message.body)
-        if not self._in_flight.enter_now(size_bytes):
-            await self._in_flight.enter(size_bytes)
-        try:
-            outgoing = self._maker.make(message, extra=extra, sys_flag=sys_flag)
-            receipt = await self._try(
-                outgoing,
-                code,
-                queue=queue,
-                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-                retries=self._retries if retries is None else retries,
-            )
-        finally:
-            self._in_flight.leave(size_bytes)
+        outgoing = self._maker.make(message, extra=extra, sys_flag=sys_flag)
+        receipt = await self._deliver(outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries)
         if self._tracer is not None:
             is_half = TRAN_MSG in extra
             self._tracer.sent(message, receipt, started_ms=outgoing.born_timestamp_ms, is_half=is_half)
@@ -107,19 +96,9 @@ class Sender:
     ) -> Receipt:
         """Send messages of one topic to one queue, in one request."""
         outgoing = self._maker.make_batch(messages, extra=extra)
-        size_bytes = len(outgoing.body)
-        if not self._in_flight.enter_now(size_bytes):
-            await self._in_flight.enter(size_bytes)
-        try:
-            receipt = await self._try(
-                outgoing,
-                RequestCode.SEND_BATCH_MESSAGE,
-                queue=queue,
-                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-                retries=self._retries,
-            )
-        finally:
-            self._in_flight.leave(size_bytes)
+        receipt = await self._deliver(
+            outgoing, RequestCode.SEND_BATCH_MESSAGE, queue=queue, timeout_s=timeout_s, retries=None
+        )
         if self._tracer is not None:
             self._tracer.sent_batch(messages, receipt, started_ms=outgoing.born_timestamp_ms)
         return receipt
@@ -128,7 +107,6 @@ class Sender:
         self, message: Message, *, queue: MessageQueue | None = None, extra: Mapping[str, str] = _NOTHING
     ) -> None:
         """Send without an answer: it is not known whether a broker took it."""
-        self._maker.check(message)
         outgoing = self._maker.make(message, extra=extra, sys_flag=0)
         deadline_s = self._now_s() + self._timeout_s
         chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
@@ -143,7 +121,48 @@ class Sender:
     def close(self) -> None:
         """Let no further try begin, and end those that wait for their turn."""
         self._is_closed = True
+        self._key_turns.close()
         self._in_flight.close()
+
+    async def _deliver(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
+        *,
+        queue: MessageQueue | None,
+        timeout_s: float | None,
+        retries: int | None,
+    ) -> Receipt:
+        if outgoing.sharding_key is None:
+            return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
+        key = (outgoing.topic, outgoing.sharding_key)
+        await self._key_turns.enter(key)
+        try:
+            return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
+        finally:
+            self._key_turns.leave(key)
+
+    async def _deliver_in_turn(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
+        queue: MessageQueue | None,
+        timeout_s: float | None,
+        retries: int | None,
+    ) -> Receipt:
+        size_bytes = len(outgoing.body)
+        if not self._in_flight.enter_now(size_bytes):
+            await self._in_flight.enter(size_bytes)
+        try:
+            return await self._try(
+                outgoing,
+                code,
+                queue=queue,
+                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+                retries=self._retries if retries is None else retries,
+            )
+        finally:
+            self._in_flight.leave(size_bytes)
 
     async def _try(
         self,
