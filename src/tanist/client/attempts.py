@@ -32,9 +32,11 @@ def is_route_old(error: MQError) -> bool:
 class Attempts:
     """One send's failures so far."""
 
-    def __init__(self, topic: str, *, retries: int, deadline_s: float) -> None:
+    def __init__(self, topic: str, *, retries: int, deadline_s: float, may_store_twice: bool = True) -> None:
         self._topic = topic
-        self._left = retries
+        self._may_store_twice = may_store_twice
+        self.left = retries
+        """How many tries may follow."""
         self._deadline_s = deadline_s
         self._failures: list[tuple[str, MQError]] = []
         self._may_be_stored = False
@@ -54,9 +56,10 @@ class Attempts:
         is_final = isinstance(error, ResponseError) and not error.retriable
         if is_final and not self._may_be_stored:
             raise error
-        self._left -= 1
-        if is_final or self._left < 0 or now_s >= self._deadline_s:
+        is_final = is_final or (isinstance(error, _MAYBE_DONE) and not self._may_store_twice)
+        if is_final or not self.left or now_s >= self._deadline_s:
             self.give_up(broker_name, error)
+        self.left -= 1
         self._note(broker_name, error)
 
     def next_pause_s(self, chance: float) -> float:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tanist.client.errors import ClientClosed
 
-MAX_COUNT = 8192
+MAX_COUNT = 1024
 MAX_BYTES = 16 << 20
 
 # who waits, size_bytes

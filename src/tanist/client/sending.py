@@ -8,13 +8,17 @@ from tanist.client.attempts import Attempts, is_of_the_broker, is_route_old
 from tanist.client.errors import InvalidArgument, NoRoute
 from tanist.client.faults import BrokerFaults
 from tanist.client.in_flight import InFlight
+from tanist.client.key_turns import KeyTurns
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.outgoing import Outgoing, OutgoingMaker
 from tanist.client.publish_topics import DEFAULT_QUEUE_COUNT, PublishTopic, PublishTopics
 from tanist.client.queue_choice import queue_of_key
 from tanist.client.session import Session
+from tanist.client.tracing import Tracer
 from tanist.errors import MQError, RemotingError, ResponseError
+from tanist.model.message import SysFlag
 from tanist.model.offsets import QueueOffset
+from tanist.model.property_names import TRAN_MSG
 from tanist.model.route import MessageQueue
 from tanist.model.topics import AUTO_CREATE_TOPIC
 from tanist.protocol.codes import RequestCode, ResponseCode
@@ -23,6 +27,7 @@ from tanist.protocol.headers.send import SendMessageResponse
 from tanist.protocol.response_errors import TopicNotFound
 
 _DEFAULT_QUEUES = str(DEFAULT_QUEUE_COUNT)
+_PREPARED = int(SysFlag.PREPARED)
 _NOTHING: Mapping[str, str] = {}
 _STATUSES = {
     int(ResponseCode.SUCCESS): SendStatus.OK,
@@ -35,7 +40,15 @@ _STATUSES = {
 class Sender:
     """Sends the messages of one producer group."""
 
-    def __init__(self, session: Session, maker: OutgoingMaker, *, group: str, retries: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        maker: OutgoingMaker,
+        *,
+        group: str,
+        retries: int,
+        tracer: Tracer | None = None,
+    ) -> None:
         self._session = session
         self._wire = session.wire
         self._table = session.routes.table
@@ -43,10 +56,13 @@ class Sender:
         self._maker = maker
         self._group = group
         self._retries = retries
+        self._tracer = tracer
         self._timeout_s = session.settings.timeout_s
         self._faults = BrokerFaults()
         self._in_flight = InFlight()
+        self._key_turns = KeyTurns()
         self._is_closed = False
+        self._now_s = asyncio.get_running_loop().time
 
     async def send(
         self,
@@ -59,9 +75,16 @@ class Sender:
         timeout_s: float | None = None,
         retries: int | None = None,
     ) -> Receipt:
-        """Send one message. ``extra`` are properties that the client itself adds."""
+        """Send one message, once there is room for it; the time counts from then on.
+
+        ``extra`` are properties that the client itself adds.
+        """
         outgoing = self._maker.make(message, extra=extra, sys_flag=sys_flag)
-        return await self._deliver(outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries)
+        receipt = await self._deliver(outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries)
+        if self._tracer is not None:
+            is_half = TRAN_MSG in extra
+            self._tracer.sent(message, receipt, started_ms=outgoing.born_timestamp_ms, is_half=is_half)
+        return receipt
 
     async def send_batch(
         self,
@@ -73,23 +96,32 @@ class Sender:
     ) -> Receipt:
         """Send messages of one topic to one queue, in one request."""
         outgoing = self._maker.make_batch(messages, extra=extra)
-        return await self._deliver(
+        receipt = await self._deliver(
             outgoing, RequestCode.SEND_BATCH_MESSAGE, queue=queue, timeout_s=timeout_s, retries=None
         )
+        if self._tracer is not None:
+            self._tracer.sent_batch(messages, receipt, started_ms=outgoing.born_timestamp_ms)
+        return receipt
 
     async def send_oneway(
         self, message: Message, *, queue: MessageQueue | None = None, extra: Mapping[str, str] = _NOTHING
     ) -> None:
         """Send without an answer: it is not known whether a broker took it."""
         outgoing = self._maker.make(message, extra=extra, sys_flag=0)
-        deadline_s = asyncio.get_running_loop().time() + self._timeout_s
+        deadline_s = self._now_s() + self._timeout_s
         chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
         request = self._request(outgoing, RequestCode.SEND_MESSAGE_V2, chosen)
-        self._wire.tell(self._address_of(chosen), request)
+        try:
+            await self._wire.post(self._address_of(chosen), request, timeout_s=self._timeout_s)
+        except RemotingError:
+            self._faults.on_failure(chosen.broker_name, now_s=self._now_s())
+            self._session.routes.suspect()
+            raise
 
     def close(self) -> None:
         """Let no further try begin, and end those that wait for their turn."""
         self._is_closed = True
+        self._key_turns.close()
         self._in_flight.close()
 
     async def _deliver(
@@ -101,7 +133,23 @@ class Sender:
         timeout_s: float | None,
         retries: int | None,
     ) -> Receipt:
-        """Send once there is room for it. The time counts from then on."""
+        if outgoing.sharding_key is None:
+            return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
+        key = (outgoing.topic, outgoing.sharding_key)
+        await self._key_turns.enter(key)
+        try:
+            return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
+        finally:
+            self._key_turns.leave(key)
+
+    async def _deliver_in_turn(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
+        queue: MessageQueue | None,
+        timeout_s: float | None,
+        retries: int | None,
+    ) -> Receipt:
         size_bytes = len(outgoing.body)
         if not self._in_flight.enter_now(size_bytes):
             await self._in_flight.enter(size_bytes)
@@ -126,26 +174,31 @@ class Sender:
         retries: int,
     ) -> Receipt:
         """Try until a broker has it, or the time or the tries are used up."""
-        loop = asyncio.get_running_loop()
-        began_s = loop.time()
-        deadline_s = began_s + timeout_s
+        deadline_s = self._now_s() + timeout_s
         attempts: Attempts | None = None
         while True:
             chosen = await self._choose(outgoing, queue, attempts, deadline_s=deadline_s)
-            began_s = loop.time()
+            began_s = self._now_s()
             try:
                 answer = await self._wire.ask(
                     self._address_of(chosen),
                     self._request(outgoing, code, chosen),
                     timeout_s=deadline_s - began_s,
+                    connect_s=(deadline_s - began_s) / (1 + (retries if attempts is None else attempts.left)),
                     accepted=_STATUSES,
                 )
             except (RemotingError, ResponseError, NoRoute) as error:
                 if attempts is None:
-                    attempts = Attempts(outgoing.topic, retries=retries, deadline_s=deadline_s)
-                self._on_failure(attempts, chosen, error, now_s=loop.time())
+                    attempts = Attempts(
+                        outgoing.topic,
+                        retries=retries,
+                        deadline_s=deadline_s,
+                        # A second half would be asked about later, and be committed like the first.
+                        may_store_twice=not outgoing.sys_flag & _PREPARED,
+                    )
+                self._on_failure(attempts, chosen, error, now_s=self._now_s())
                 continue
-            now_s = loop.time()
+            now_s = self._now_s()
             self._faults.on_answer(chosen.broker_name, latency_s=now_s - began_s, now_s=now_s)
             self._topics.on_stored(outgoing.topic)
             return _receipt(answer, outgoing, chosen)
@@ -159,7 +212,7 @@ class Sender:
         deadline_s: float,
     ) -> MessageQueue:
         """The queue of the next try. Where the last one failed we do not knock again at once."""
-        now_s = asyncio.get_running_loop().time()
+        now_s = self._now_s()
         topic = self._topics.get(outgoing.topic)
         if topic is None:
             topic = await self._find(outgoing.topic, attempts, timeout_s=deadline_s - now_s)
@@ -248,4 +301,6 @@ def _receipt(answer: Command, outgoing: Outgoing, queue: MessageQueue) -> Receip
         queue_offset=QueueOffset(header.queue_offset),
         status=_STATUSES[answer.code],
         transaction_id=header.transaction_id or None,
+        region=header.region,
+        is_traced=header.is_trace_on,
     )

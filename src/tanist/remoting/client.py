@@ -7,10 +7,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from tanist.errors import ConnectFailed, RemotingError
+from tanist.errors import ConnectFailed, RemotingError, TooBusy
 from tanist.protocol.codes import FLAG_ONE_WAY
 from tanist.protocol.command import Command
-from tanist.remoting.connection import Connection, Handler
+from tanist.protocol.frame import encode_command
+from tanist.remoting.connection import WRITE_BYTES, Connection, Handler
 from tanist.remoting.connections import Connections
 from tanist.remoting.settings import ClientLimits
 from tanist.remoting.tls import TlsSettings, client_context
@@ -53,18 +54,41 @@ class RemotingClient:
         self._on_disconnect = on_disconnect
         self._is_closed = False
 
-    async def request(self, address: str, command: Command, *, timeout_s: float) -> Command:
+    async def request(
+        self, address: str, command: Command, *, timeout_s: float, connect_s: float | None = None
+    ) -> Command:
         """Ask the peer at ``address``; connecting counts into ``timeout_s``. Raises a RemotingError.
 
+        ``connect_s`` leaves connecting less time than that, for those who can ask somebody else.
         ConnectFailed and TooBusy mean that nothing was sent. Any answer is returned, whatever its code.
         """
         connection = self._by_address.get(address)
         if connection is None or not connection.is_open:
             loop = asyncio.get_running_loop()
             deadline_s = loop.time() + timeout_s
-            connection = await self._connect(address, timeout_s)
+            connection = await self._connect(address, timeout_s if connect_s is None else connect_s)
             timeout_s = deadline_s - loop.time()
         return await connection.request(command, timeout_s)
+
+    async def post(self, address: str, command: Command, *, timeout_s: float) -> None:
+        """Send a one-way request when the peer keeps up: who posts without end does not fill the memory.
+
+        Raises ConnectFailed, or TooBusy if the peer stays behind.
+        """
+        command.flag |= FLAG_ONE_WAY
+        frame = encode_command(command)
+        connection = self._by_address.get(address)
+        if connection is None or not connection.is_open:
+            connection = await self._connect(address, timeout_s)
+        if connection.unsent_bytes > WRITE_BYTES:
+            await asyncio.sleep(0)  # It is written now, and others get their turn.
+        if connection.is_behind:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await connection.caught_up()
+            except TimeoutError:
+                raise TooBusy(address, f"it took too little of what was sent for {timeout_s:g} s") from None
+        connection.send_soon(frame)
 
     def notify(self, address: str, command: Command) -> None:
         """Send a one-way request, at once or when the connection is open. What cannot be sent is dropped."""
@@ -78,6 +102,15 @@ class RemotingClient:
             task = asyncio.get_running_loop().create_task(self._connect_and_send(address, command))
             self._notifying.add(task)
             task.add_done_callback(self._notifying.discard)
+
+    def leave(self, address: str) -> None:
+        """Have the next request open a new connection, as a peer wishes that is about to stop.
+
+        What was asked on the old one is still answered there; the peer closes it.
+        """
+        connection = self._by_address.pop(address, None)
+        if connection is not None:
+            self._addresses.pop(connection)
 
     async def close(self) -> None:
         """Close every connection; whoever waits for an answer gets ConnectionLost."""

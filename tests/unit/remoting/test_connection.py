@@ -16,7 +16,7 @@ from tanist.errors import (
     TooBusy,
 )
 from tanist.protocol import Command, FrameDecoder, encode_command
-from tanist.remoting.connection import MAX_WAITING_BYTES, Connection, Handler
+from tanist.remoting.connection import MAX_WAITING_BYTES, WRITE_BYTES, Connection, Handler
 from tanist.remoting.settings import ConnectionLimits
 from tanist.remoting.watch import CloseCause
 
@@ -204,10 +204,54 @@ def test_one_way_requests_are_handled_and_get_nothing() -> None:
     in_loop(scenario)
 
 
+def test_requests_of_one_turn_leave_in_one_write() -> None:
+    async def scenario() -> None:
+        scene = Scene(is_server=False)
+        answers = [scene.connection.request(ask(7), 5) for _ in range(3)]
+        assert scene.transport.writes == []
+        await asyncio.sleep(0)
+        assert len(scene.transport.writes) == 1
+        scene.receive(*(sent.reply() for sent in scene.transport.answers()))
+        assert all(answer.done() for answer in answers)
+
+    in_loop(scenario)
+
+
+def test_requests_with_much_in_them_leave_at_once() -> None:
+    async def scenario() -> None:
+        scene = Scene(is_server=False)
+        scene.connection.request(ask(7, body=bytes(WRITE_BYTES)), 5)
+        assert len(scene.transport.writes) == 1
+
+    in_loop(scenario)
+
+
+def test_a_request_leaves_before_what_is_sent_after_it() -> None:
+    async def scenario() -> None:
+        scene = Scene(is_server=False)
+        scene.connection.request(ask(7), 5)
+        scene.connection.send(ask(8))
+        await asyncio.sleep(0)
+        assert [sent.code for sent in scene.transport.answers()] == [7, 8]
+
+    in_loop(scenario)
+
+
+def test_a_request_leaves_when_its_connection_is_closed_in_the_same_turn() -> None:
+    async def scenario() -> None:
+        scene = Scene(is_server=False)
+        scene.connection.request(ask(7), 5)
+        scene.connection.close("enough")
+        assert [sent.code for sent in scene.transport.answers()] == [7]
+
+    in_loop(scenario)
+
+
 def test_a_pushed_request_with_the_opaque_of_ours_is_not_its_answer() -> None:
     async def scenario() -> None:
         scene = Scene(is_server=False)
         answer = scene.connection.request(ask(7), 5)
+        await asyncio.sleep(0)
         (sent,) = scene.transport.answers()
         scene.receive(ask(ECHO, sent.opaque))
         assert not answer.done()

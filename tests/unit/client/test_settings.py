@@ -1,0 +1,59 @@
+from typing import Any
+
+import pytest
+
+from tanist.client.errors import InvalidArgument
+from tanist.client.settings import ClientSettings, Credentials, make_client_id, make_settings
+
+
+def settings_of(**changes: Any) -> ClientSettings:
+    arguments: dict[str, Any] = {
+        "namesrv": "127.0.0.1:9876",
+        "credentials": None,
+        "tls": None,
+        "timeout_s": 3.0,
+        "instance": None,
+    }
+    return make_settings(**(arguments | changes))
+
+
+@pytest.mark.parametrize("namesrv", ["a:1;b:2", "a:1; b:2", ["a:1", "b:2"], ("a:1", "b:2")])
+def test_several_name_servers_come_as_one_text_or_as_a_sequence(namesrv: Any) -> None:
+    assert settings_of(namesrv=namesrv).namesrv == ("a:1", "b:2")
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        *(("namesrv", value) for value in ("", "host", "host:", ":9876", "host:0", "host:99999", [], 5, [5])),
+        *(("timeout_s", value) for value in (0, -1, "3", None)),
+        ("credentials", ("key", "secret")),
+        ("instance", ""),
+        ("instance", 5),
+    ],
+)
+def test_a_wrong_argument_is_named(argument: str, value: Any) -> None:
+    with pytest.raises(InvalidArgument) as refusal:
+        settings_of(**{argument: value})
+    assert refusal.value.argument == argument
+
+
+def test_the_secret_is_never_shown() -> None:
+    credentials = Credentials("key", "secret-17", "token-17")
+    assert "17" not in repr(credentials)
+    assert "17" not in repr(settings_of(credentials=credentials))
+
+
+@pytest.mark.parametrize(("key", "secret"), [("", "s"), ("k", ""), (None, "s"), ("k", 5)])
+def test_credentials_have_two_texts(key: Any, secret: Any) -> None:
+    with pytest.raises(InvalidArgument):
+        Credentials(key, secret)
+
+
+def test_two_clients_of_one_process_have_different_ids() -> None:
+    settings = settings_of()
+    assert make_client_id(settings) != make_client_id(settings)
+
+
+def test_a_client_with_an_instance_keeps_its_id_from_start_to_start() -> None:
+    assert make_client_id(settings_of(instance="billing-1")) == "127.0.0.1@billing-1"
