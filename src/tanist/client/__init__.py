@@ -18,10 +18,13 @@ from tanist.client.consumer import Consumer
 from tanist.client.errors import (
     ClientClosed,
     CommitFailed,
+    CommitInDoubt,
     InvalidArgument,
+    NoReply,
     NoRoute,
     ReplicaBehind,
     SendFailed,
+    TransactionNotBegun,
 )
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.producer import Producer
@@ -29,6 +32,8 @@ from tanist.client.received import ReceivedMessage
 from tanist.client.retrying import RetryLater
 from tanist.client.settings import Credentials
 from tanist.client.subscriptions import Sql, Start
+from tanist.client.telemetry import extract_context, inject_context
+from tanist.client.transaction_ends import Outcome
 from tanist.model.route import MessageQueue
 from tanist.remoting.tls import TlsSettings
 
@@ -39,6 +44,7 @@ __all__ = [
     "ByMachineRoom",
     "ClientClosed",
     "CommitFailed",
+    "CommitInDoubt",
     "ConsistentHash",
     "Consumer",
     "Credentials",
@@ -46,7 +52,9 @@ __all__ = [
     "MachineRoomNearby",
     "Message",
     "MessageQueue",
+    "NoReply",
     "NoRoute",
+    "Outcome",
     "Producer",
     "Receipt",
     "ReceivedMessage",
@@ -58,4 +66,7 @@ __all__ = [
     "Start",
     "Sticky",
     "TlsSettings",
+    "TransactionNotBegun",
+    "extract_context",
+    "inject_context",
 ]
