@@ -1,6 +1,7 @@
 """A producer and brokers that fail in every way: what is tried again, where, and what the caller is told."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeAlias
@@ -8,6 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from tanist.client import ClientClosed, InvalidArgument, Message, NoRoute, Producer, SendFailed, SendStatus
+from tanist.client.outgoing import Outgoing, OutgoingMaker
 from tanist.errors import ConnectFailed, ConnectionLost, RequestTimeout
 from tanist.model.route import MessageQueue
 from tanist.protocol import Command, RequestCode, ResponseCode
@@ -404,6 +406,30 @@ def test_a_cancelled_send_leaves_nothing_behind() -> None:
         assert producer._parts().sender._in_flight.count == 0
         broker.answer = accept
         assert (await producer.send(M)).status is SendStatus.OK
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("size_bytes", "is_apart"), [(10_000, False), (1_000_000, True)])
+def test_large_bodies_are_compressed_without_holding_up_the_event_loop(
+    size_bytes: int, is_apart: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    compress = OutgoingMaker.compress
+
+    def note(maker: OutgoingMaker, outgoing: Outgoing) -> Outgoing:
+        threads.append(threading.current_thread())
+        return compress(maker, outgoing)
+
+    monkeypatch.setattr(OutgoingMaker, "compress", note)
+
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        message = Message("T", bytes(size_bytes))
+        await producer.send(message)
+        await producer.send_oneway(message)
+        await until(lambda: len(cluster.sent) == 2)
+        assert all(len(request.body) < size_bytes for request in cluster.sent)
+        assert [thread is not threading.main_thread() for thread in threads] == [is_apart] * 2
 
     run(scenario)
 

@@ -22,6 +22,7 @@ from tanist.client.errors import (
     InvalidArgument,
     NoReply,
     NoRoute,
+    ReplicaBehind,
     SendFailed,
     TransactionNotBegun,
 )
@@ -31,6 +32,7 @@ from tanist.client.received import ReceivedMessage
 from tanist.client.retrying import RetryLater
 from tanist.client.settings import Credentials
 from tanist.client.subscriptions import Sql, Start
+from tanist.client.telemetry import extract_context, inject_context
 from tanist.client.transaction_ends import Outcome
 from tanist.model.route import MessageQueue
 from tanist.remoting.tls import TlsSettings
@@ -57,6 +59,7 @@ __all__ = [
     "Receipt",
     "ReceivedMessage",
     "RetryLater",
+    "ReplicaBehind",
     "SendFailed",
     "SendStatus",
     "Sql",
@@ -64,4 +67,6 @@ __all__ = [
     "Sticky",
     "TlsSettings",
     "TransactionNotBegun",
+    "extract_context",
+    "inject_context",
 ]

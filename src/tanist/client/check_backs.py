@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 from tanist.client.received import ReceivedMessage
 from tanist.client.tasks import OwnedTasks
+from tanist.client.trace_format import EndState
+from tanist.client.tracing import Tracer
 from tanist.client.transaction_ends import Outcome, Question, answer_to, read_question
 from tanist.client.wire import Wire
 from tanist.protocol.command import Command
@@ -39,6 +41,7 @@ class CheckBacks:
         group: str,
         on_check: OnCheck | None,
         is_running: Callable[[Question], bool],
+        tracer: Tracer | None = None,
     ) -> None:
         """``is_running`` tells whether the block of the transaction runs right now in this very producer."""
         self._wire = wire
@@ -46,6 +49,7 @@ class CheckBacks:
         self._group = group
         self._on_check = on_check
         self._is_running = is_running
+        self._tracer = tracer
         self._turns = asyncio.Semaphore(MAX_AT_ONCE)
         self._asked: set[str] = set()
 
@@ -80,6 +84,15 @@ class CheckBacks:
             *(question.transaction_id, outcome.name, connection.peer),
         )
         self._wire.answer_later(connection, answer_to(question, outcome))
+        if self._tracer is not None:
+            self._tracer.ended(
+                question.message,
+                message_id=question.message.message_id,
+                transaction_id=question.transaction_id,
+                broker_name=question.asked.broker_name or "",
+                state=EndState[outcome.name],
+                is_from_check=True,
+            )
 
 
 async def _ask(on_check: OnCheck, question: Question) -> Outcome:

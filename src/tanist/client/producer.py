@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from tanist.client.check_backs import OnCheck
-from tanist.client.checks import check_group, check_number
+from tanist.client.checks import check_flag, check_group, check_number
 from tanist.client.errors import ClientClosed, InvalidArgument
 from tanist.client.message import Message, Receipt
 from tanist.client.outgoing import (
@@ -28,6 +28,8 @@ from tanist.client.settings import (
     local_address,
     make_settings,
 )
+from tanist.client.trace_sending import make_tracer
+from tanist.client.tracing import Tracer
 from tanist.client.transactions import Transactions
 from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.client import HeartbeatData, ProducerData
@@ -71,12 +73,14 @@ class Producer:
         max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
         compress_from_bytes: int = DEFAULT_COMPRESS_FROM_BYTES,
         compression: str | None = "zlib",
+        trace: bool = False,
         on_check: OnCheck | None = None,
     ) -> None:
         """Whatever is wrong with an argument is told here.
 
         Bodies of ``compress_from_bytes`` or more are compressed with ``compression``: zlib, lz4 or zstd,
-        or None. Consumers before RocketMQ 5 know only zlib.
+        or None. Consumers before RocketMQ 5 know only zlib. With ``trace`` what is sent is told to the
+        topic of traces, where ``mqadmin queryMsgTraceById`` finds it.
 
         ``on_check`` is asked what became of a transaction whose end was lost; see ``transaction``.
         """
@@ -87,7 +91,9 @@ class Producer:
         check_number("retries", retries, least=0, most=_MAX_RETRIES)
         if on_check is not None and not callable(on_check):
             raise InvalidArgument("on_check", on_check, "give an async function that returns an Outcome")
+        check_flag("trace", trace)
         self._retries = retries
+        self._is_traced = trace
         self._on_check = on_check
         self._maker = OutgoingMaker(
             self._settings.clock,
@@ -104,13 +110,18 @@ class Producer:
         # What answers brokers needs the session, so it is entered when there is one.
         handlers: dict[int, Handler] = {}
         session = Session(self._settings, handlers=handlers, describe=self._describe)
-        sender = Sender(session, self._maker, group=self._group, retries=self._retries)
-        transactions = Transactions(session, sender, group=self._group, on_check=self._on_check)
+        tracer = make_tracer(session, group=self._group, is_consumer=False) if self._is_traced else None
+        sender = Sender(session, self._maker, group=self._group, retries=self._retries, tracer=tracer)
+        transactions = Transactions(
+            session, sender, group=self._group, on_check=self._on_check, tracer=tracer
+        )
         requests = Requests(session, sender)
         handlers[RequestCode.CHECK_TRANSACTION_STATE] = transactions.check_backs.handle
         handlers[RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT] = requests.handle
-        self._opened = _Opened(session, sender, transactions, requests)
+        self._opened = _Opened(session, sender, transactions, requests, tracer)
         session.open()
+        if tracer is not None:
+            tracer.open()
         transactions.start()
         return self
 
@@ -122,6 +133,8 @@ class Producer:
         opened.requests.close()
         opened.sender.close()
         try:
+            if opened.tracer is not None:
+                await opened.tracer.close()
             await opened.session.heartbeats.leave(producer_group=self._group)
         finally:
             await opened.session.close()
@@ -236,6 +249,7 @@ class _Opened:
     sender: Sender
     transactions: Transactions
     requests: Requests
+    tracer: Tracer | None
 
 
 def _check_send(message: object, queue: object, timeout_s: float | None) -> None:

@@ -20,6 +20,8 @@ from tanist.client.errors import CommitInDoubt, InvalidArgument, NoRoute, Transa
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.sending import Sender
 from tanist.client.session import Session
+from tanist.client.trace_format import EndState
+from tanist.client.tracing import Tracer
 from tanist.client.transaction_ends import Outcome, Question, answer_to, end_of
 from tanist.errors import ConnectFailed, MQError, TooBusy
 from tanist.model.message import SysFlag
@@ -35,11 +37,20 @@ _PREPARED = int(SysFlag.PREPARED)
 class Transactions:
     """The transactions of one producer. There are none without ``on_check``: the end of one may be lost."""
 
-    def __init__(self, session: Session, sender: Sender, *, group: str, on_check: OnCheck | None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        sender: Sender,
+        *,
+        group: str,
+        on_check: OnCheck | None,
+        tracer: Tracer | None = None,
+    ) -> None:
         self._session = session
         self._sender = sender
         self._group = group
         self._on_check = on_check
+        self._tracer = tracer
         self._running: dict[str, Question | None] = {}
         self.check_backs = CheckBacks(
             session.wire,
@@ -47,6 +58,7 @@ class Transactions:
             group=group,
             on_check=on_check,
             is_running=self._note_question,
+            tracer=tracer,
         )
 
     def start(self) -> None:
@@ -84,8 +96,10 @@ class Transactions:
                 yield receipt
             except BaseException:
                 self._roll_back(receipt)
+                self._trace_end(message, receipt, EndState.ROLLBACK)
                 raise
             await self._commit(receipt)
+            self._trace_end(message, receipt, EndState.COMMIT)
         finally:
             del self._running[receipt.message_id]
 
@@ -134,6 +148,16 @@ class Transactions:
             _log.warning("rollback not sent transaction=%s error=%s", receipt.message_id, error)
             return
         self._session.wire.tell(address, self._end(receipt, Outcome.ROLLBACK))
+
+    def _trace_end(self, message: Message, receipt: Receipt, state: EndState) -> None:
+        if self._tracer is not None:
+            self._tracer.ended(
+                message,
+                message_id=receipt.message_id,
+                transaction_id=receipt.transaction_id or receipt.message_id,
+                broker_name=receipt.queue.broker_name,
+                state=state,
+            )
 
     def _master_of(self, receipt: Receipt) -> str:
         queue = receipt.queue
