@@ -67,7 +67,7 @@ class Producer:
         """Whatever is wrong with an argument is told here.
 
         Bodies of ``compress_from_bytes`` or more are compressed with ``compression``: zlib, lz4 or zstd,
-        or None. Consumers before RocketMQ 5 know only zlib.
+        or None. Clients of RocketMQ before 4.9.4 know only zlib.
         """
         self._group = check_group(group)
         self._settings = make_settings(
