@@ -211,8 +211,7 @@ def test_the_route_of_a_topic_that_a_send_created_is_learnt(
     async def scenario() -> None:
         async with Producer(group="g", namesrv=names.address) as producer:
             await producer.send(Message("Fresh", b"x"))
-            assert producer._session is not None
-            table = producer._session.routes.table
+            table = producer._parts().session.routes.table
             await until(lambda: table.get("Fresh") is not None, timeout_s=30)
 
     asyncio.run(scenario())

@@ -310,8 +310,7 @@ def test_sends_with_one_sharding_key_stay_in_order_also_when_one_is_tried_again(
             *(producer.send(Message("T", b"%d" % number, sharding_key="k")) for number in range(10))
         )
         assert stored == [b"%d" % number for number in range(10)]
-        assert producer._sender is not None
-        assert len(producer._sender._key_turns) == 0
+        assert len(producer._parts().sender._key_turns) == 0
 
     run(scenario)
 
@@ -404,8 +403,7 @@ def test_a_cancelled_send_leaves_nothing_behind() -> None:
             send.cancel()
         await asyncio.gather(*sends, return_exceptions=True)
         assert all(send.cancelled() for send in sends)
-        assert producer._sender is not None
-        assert producer._sender._in_flight.count == 0
+        assert producer._parts().sender._in_flight.count == 0
         broker.answer = accept
         assert (await producer.send(M)).status is SendStatus.OK
 

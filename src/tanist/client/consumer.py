@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from tanist.client.allocation import AllocationStrategy, Averagely
-from tanist.client.checks import check_number
+from tanist.client.checks import check_flag, check_number
 from tanist.client.consumer_arguments import (
     DEFAULT_CONCURRENCY,
     DEFAULT_PREFETCH_BYTES,
@@ -79,6 +79,7 @@ class Consumer:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         instance: str | None = None,
         offsets_dir: Path | str | None = None,
+        trace: bool = False,
     ) -> None:
         """Whatever is wrong with an argument is told here.
 
@@ -86,6 +87,8 @@ class Consumer:
         ``start`` is where a group begins that was never here. All members of a group need the same
         ``strategy``; Averagely is that of all clients. ``max_retries`` is 16 if it is not given, and
         without end in order. ``offsets_dir`` is where a broadcasting consumer keeps its offsets.
+        With ``trace`` what is handled is told to the topic of traces, where ``mqadmin queryMsgTraceById``
+        finds it.
         """
         self._settings = make_settings(
             namesrv=namesrv, credentials=credentials, tls=tls, timeout_s=timeout_s, instance=instance
@@ -102,13 +105,17 @@ class Consumer:
             sub_version=self._settings.clock.now_ms(),
         )
         self._rules = make_retry_rules(self._member, max_retries)
+        check_flag("trace", trace)
+        self._is_traced = trace
         self._offsets_dir = check_offsets_dir(offsets_dir, is_broadcasting=broadcasting)
         self._consumption: Consumption | None = None
 
     async def __aenter__(self) -> Self:
         if self._consumption is not None:
             raise RuntimeError("the consumer is open already")
-        consumption = Consumption(self._settings, self._member, self._rules, self._offsets_dir)
+        consumption = Consumption(
+            self._settings, self._member, self._rules, self._offsets_dir, is_traced=self._is_traced
+        )
         await consumption.open()
         self._consumption = consumption
         return self

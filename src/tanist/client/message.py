@@ -12,6 +12,7 @@ from tanist.client.errors import InvalidArgument
 from tanist.model.offsets import QueueOffset
 from tanist.model.property_names import RESERVED
 from tanist.model.route import MessageQueue
+from tanist.protocol.headers.send import DEFAULT_REGION
 
 MAX_DELAY_LEVEL = 18
 MAX_DELAY_S = 3 * 24 * 3600.0
@@ -87,6 +88,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     queue_offset: QueueOffset
     status: SendStatus = SendStatus.OK
     transaction_id: str | None = None
+    region: str = DEFAULT_REGION
+    is_traced: bool = True
+    """Whether the broker wants to have traces of it, should the producer trace at all."""
 
 
 def _check_body(body: object) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from tanist.client.checks import check_number
 from tanist.client.errors import InvalidArgument
 from tanist.client.message import Message
+from tanist.client.telemetry import current_context
 from tanist.clock import Clock
 from tanist.errors import LocalProtocolError
 from tanist.model.message import SysFlag
@@ -160,7 +161,8 @@ def property_text(message: Message, message_id: str, extra: Mapping[str, str]) -
     elif message.deliver_at is not None:
         deliver_ms = round(message.deliver_at.timestamp() * 1000)
         text = f"{text}{TIMER_DELIVER_MS}{NAME_END}{deliver_ms}{VALUE_END}"
-    for properties in (message.properties, extra):
+    # Of two equal names the later one counts: what the program says itself goes before the context.
+    for properties in (current_context(), message.properties, extra):
         for name, value in properties.items():
             text = f"{text}{name}{NAME_END}{value}{VALUE_END}"
     # Characters take up to four bytes each; few strings are so long that they have to be counted.

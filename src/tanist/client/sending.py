@@ -14,8 +14,11 @@ from tanist.client.outgoing import Outgoing, OutgoingMaker
 from tanist.client.publish_topics import DEFAULT_QUEUE_COUNT, PublishTopic, PublishTopics
 from tanist.client.queue_choice import queue_of_key
 from tanist.client.session import Session
+from tanist.client.tracing import Tracer
 from tanist.errors import MQError, RemotingError, ResponseError
+from tanist.model.message import SysFlag
 from tanist.model.offsets import QueueOffset
+from tanist.model.property_names import TRAN_MSG
 from tanist.model.route import MessageQueue
 from tanist.model.topics import AUTO_CREATE_TOPIC
 from tanist.protocol.codes import RequestCode, ResponseCode
@@ -25,6 +28,7 @@ from tanist.protocol.response_errors import TopicNotFound
 
 _LONG_WORK_BYTES = 256 << 10
 _DEFAULT_QUEUES = str(DEFAULT_QUEUE_COUNT)
+_PREPARED = int(SysFlag.PREPARED)
 _NOTHING: Mapping[str, str] = {}
 _STATUSES = {
     int(ResponseCode.SUCCESS): SendStatus.OK,
@@ -37,7 +41,15 @@ _STATUSES = {
 class Sender:
     """Sends the messages of one producer group."""
 
-    def __init__(self, session: Session, maker: OutgoingMaker, *, group: str, retries: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        maker: OutgoingMaker,
+        *,
+        group: str,
+        retries: int,
+        tracer: Tracer | None = None,
+    ) -> None:
         self._session = session
         self._wire = session.wire
         self._table = session.routes.table
@@ -45,6 +57,7 @@ class Sender:
         self._maker = maker
         self._group = group
         self._retries = retries
+        self._tracer = tracer
         self._timeout_s = session.settings.timeout_s
         self._faults = BrokerFaults()
         self._in_flight = InFlight()
@@ -68,7 +81,11 @@ class Sender:
         ``extra`` are properties that the client itself adds.
         """
         outgoing = self._maker.make(message, extra=extra, sys_flag=sys_flag)
-        return await self._deliver(outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries)
+        receipt = await self._deliver(outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries)
+        if self._tracer is not None:
+            is_half = TRAN_MSG in extra
+            self._tracer.sent(message, receipt, started_ms=outgoing.born_timestamp_ms, is_half=is_half)
+        return receipt
 
     async def send_batch(
         self,
@@ -80,9 +97,12 @@ class Sender:
     ) -> Receipt:
         """Send messages of one topic to one queue, in one request."""
         outgoing = self._maker.make_batch(messages, extra=extra)
-        return await self._deliver(
+        receipt = await self._deliver(
             outgoing, RequestCode.SEND_BATCH_MESSAGE, queue=queue, timeout_s=timeout_s, retries=None
         )
+        if self._tracer is not None:
+            self._tracer.sent_batch(messages, receipt, started_ms=outgoing.born_timestamp_ms)
+        return receipt
 
     async def send_oneway(
         self, message: Message, *, queue: MessageQueue | None = None, extra: Mapping[str, str] = _NOTHING
@@ -180,7 +200,13 @@ class Sender:
                 )
             except (RemotingError, ResponseError, NoRoute) as error:
                 if attempts is None:
-                    attempts = Attempts(outgoing.topic, retries=retries, deadline_s=deadline_s)
+                    attempts = Attempts(
+                        outgoing.topic,
+                        retries=retries,
+                        deadline_s=deadline_s,
+                        # A second half would be asked about later, and be committed like the first.
+                        may_store_twice=not outgoing.sys_flag & _PREPARED,
+                    )
                 self._on_failure(attempts, chosen, error, now_s=self._now_s())
                 continue
             now_s = self._now_s()
@@ -286,4 +312,6 @@ def _receipt(answer: Command, outgoing: Outgoing, queue: MessageQueue) -> Receip
         queue_offset=QueueOffset(header.queue_offset),
         status=_STATUSES[answer.code],
         transaction_id=header.transaction_id or None,
+        region=header.region,
+        is_traced=header.is_trace_on,
     )
