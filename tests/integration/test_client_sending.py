@@ -19,7 +19,7 @@ from tanist.protocol.java_json import decode_java_json
 from tanist.protocol.response_errors import BrokerBusy, MessageRefused, TopicNotFound
 from tests.support.conditions import turns, until
 from tests.support.fake_cluster import FakeCluster, accept, refuse
-from tests.support.remoting import in_time
+from tests.support.remoting import in_time, silent_address
 
 C = RequestCode
 R = ResponseCode
@@ -209,6 +209,16 @@ def test_a_broker_that_is_gone_is_left_for_the_other_one() -> None:
         assert {receipt.queue.broker_name for receipt in receipts} == {"b"}
 
     run(scenario, "a", "b")
+
+
+def test_a_host_that_does_not_answer_at_all_leaves_time_for_the_other_one() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        with silent_address() as address:
+            cluster.brokers["a"].false_address = address
+            receipts = await asyncio.gather(*(producer.send(M) for _ in range(4)))
+        assert {receipt.queue.broker_name for receipt in receipts} == {"b"}
+
+    run(scenario, "a", "b", timeout_s=6)
 
 
 def test_when_all_brokers_are_gone_nothing_is_stored_for_sure() -> None:
