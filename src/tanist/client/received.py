@@ -22,18 +22,19 @@ class ReceivedMessage:
     """A message from a broker.
 
     ``body`` are the bytes that were sent. ``queue`` and ``queue_offset`` say where it was read: in the
-    group's retry topic if it comes again after a failure.
+    group's retry topic if it comes again after a failure. ``reconsume_times`` is how often that was.
 
         async for message in consumer:
             print(message.topic, message.tags, message.body, message.properties.get("colour"))
     """
 
-    __slots__ = ("_properties", "_record", "body", "queue", "queue_offset")
+    __slots__ = ("__weakref__", "_properties", "_record", "body", "queue", "queue_offset", "reconsume_times")
 
     def __init__(self, record: Record, queue: MessageQueue, body: bytes) -> None:
         self.queue = queue
         self.queue_offset: QueueOffset = record.queue_offset
         self.body = body
+        self.reconsume_times = record.reconsume_times
         self._record = record
         self._properties: dict[str, str] | None = None
 
@@ -84,11 +85,6 @@ class ReceivedMessage:
     def flag(self) -> int:
         """The number that its producer gave it to carry."""
         return self._record.flag
-
-    @property
-    def reconsume_times(self) -> int:
-        """How often the group has failed to handle it."""
-        return self._record.reconsume_times
 
     @property
     def born_timestamp_ms(self) -> int:
