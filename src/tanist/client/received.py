@@ -28,7 +28,7 @@ class ReceivedMessage:
             print(message.topic, message.tags, message.body, message.properties.get("colour"))
     """
 
-    __slots__ = ("_properties", "_record", "body", "queue", "queue_offset", "reconsume_times")
+    __slots__ = ("__weakref__", "_properties", "_record", "body", "queue", "queue_offset", "reconsume_times")
 
     def __init__(self, record: Record, queue: MessageQueue, body: bytes) -> None:
         self.queue = queue
@@ -137,13 +137,6 @@ def decode_messages(data: bytes | memoryview, queue: MessageQueue) -> list[Recei
         messages.append(_decode(record, queue))
         position += record.size_bytes
     return messages
-
-
-def decode_message(data: memoryview, *, broker_name: str) -> ReceivedMessage:
-    """The one message that a broker hands over by itself; its record says which queue it is of."""
-    record = decode_record(data)
-    queue = MessageQueue(topic=record.topic, broker_name=broker_name, queue_id=record.queue_id)
-    return _decode(record, queue)
 
 
 def _decode(record: Record, queue: MessageQueue) -> ReceivedMessage:
