@@ -22,18 +22,19 @@ class ReceivedMessage:
     """A message from a broker.
 
     ``body`` are the bytes that were sent. ``queue`` and ``queue_offset`` say where it was read: in the
-    group's retry topic if it comes again after a failure.
+    group's retry topic if it comes again after a failure. ``reconsume_times`` is how often that was.
 
         async for message in consumer:
             print(message.topic, message.tags, message.body, message.properties.get("colour"))
     """
 
-    __slots__ = ("_properties", "_record", "body", "queue", "queue_offset")
+    __slots__ = ("__weakref__", "_properties", "_record", "body", "queue", "queue_offset", "reconsume_times")
 
     def __init__(self, record: Record, queue: MessageQueue, body: bytes) -> None:
         self.queue = queue
         self.queue_offset: QueueOffset = record.queue_offset
         self.body = body
+        self.reconsume_times = record.reconsume_times
         self._record = record
         self._properties: dict[str, str] | None = None
 
@@ -86,11 +87,6 @@ class ReceivedMessage:
         return self._record.flag
 
     @property
-    def reconsume_times(self) -> int:
-        """How often the group has failed to handle it."""
-        return self._record.reconsume_times
-
-    @property
     def born_timestamp_ms(self) -> int:
         """When its producer sent it, by its own clock."""
         return self._record.born_timestamp_ms
@@ -141,13 +137,6 @@ def decode_messages(data: bytes | memoryview, queue: MessageQueue) -> list[Recei
         messages.append(_decode(record, queue))
         position += record.size_bytes
     return messages
-
-
-def decode_message(data: memoryview, *, broker_name: str) -> ReceivedMessage:
-    """The one message that a broker hands over by itself; its record says which queue it is of."""
-    record = decode_record(data)
-    queue = MessageQueue(topic=record.topic, broker_name=broker_name, queue_id=record.queue_id)
-    return _decode(record, queue)
 
 
 def _decode(record: Record, queue: MessageQueue) -> ReceivedMessage:
