@@ -295,5 +295,5 @@ def test_on_check_must_be_a_function() -> None:
 
 
 def test_a_closed_producer_begins_no_transaction() -> None:
-    with pytest.raises(ClientClosed, match="async with Producer"):
+    with pytest.raises(ClientClosed, match="the producer is not open"):
         Producer(group=GROUP, on_check=Asked()).transaction(Message(TOPIC, b"paid"))
