@@ -471,7 +471,7 @@ def test_a_producer_that_is_not_open_says_so() -> None:
         producer = Producer(group="g", namesrv="127.0.0.1:1")
         sends = (producer.send, producer.send_oneway)
         for send in sends:
-            with pytest.raises(ClientClosed, match="async with Producer"):
+            with pytest.raises(ClientClosed, match="the producer is not open"):
                 await send(M)
         async with producer:
             pass
