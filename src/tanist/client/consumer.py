@@ -154,25 +154,25 @@ class Consumer:
     @property
     def assignment(self) -> frozenset[MessageQueue]:
         """The queues that are this member's now, that of the group's retries included."""
-        return frozenset(self._open().rebalancer.owned)
+        return frozenset(self._open().owned.by_queue)
 
     def pause(self, *queues: MessageQueue) -> None:
         """Read and hand out nothing of these queues, of all if none is given, until ``resume``.
 
         consumer.pause(*consumer.assignment)
         """
-        rebalancer = self._open().rebalancer
+        paused = self._open().owned.paused
         for owned in self._owned(queues):
-            rebalancer.paused.add(owned.queue)
+            paused.add(owned.queue)
             owned.is_paused = True
 
     def resume(self, *queues: MessageQueue) -> None:
         """Go on with queues that were paused, with all if none is given."""
         consumption = self._open()
         if not queues:
-            consumption.rebalancer.paused.clear()
+            consumption.owned.paused.clear()
         for owned in self._owned(queues):
-            consumption.rebalancer.paused.discard(owned.queue)
+            consumption.owned.paused.discard(owned.queue)
             owned.is_paused = False
             owned.wake_pull.set()
             consumption.delivery.release(owned)
@@ -226,7 +226,7 @@ class Consumer:
         behind = sum((await consumer.lag()).values())
         """
         consumption = self._open()
-        queues = tuple(consumption.rebalancer.owned.items())
+        queues = tuple(consumption.owned.by_queue.items())
         ends = await asyncio.gather(*(consumption.calls.max_offset(queue) for queue, _ in queues))
         return {
             queue: max(0, end - owned.cached.consumer_offset)
@@ -235,7 +235,7 @@ class Consumer:
 
     async def commit(self) -> None:
         """Have what is acknowledged kept now, and not only within 5 s. Raises CommitFailed."""
-        if failed := await self._open().rebalancer.persist():
+        if failed := await self._open().owned.persist():
             raise CommitFailed(self._member.group, failed)
 
     def _open(self) -> Consumption:
@@ -244,7 +244,7 @@ class Consumer:
         return self._consumption
 
     def _owned(self, queues: Sequence[MessageQueue]) -> list[OwnedQueue]:
-        owned = self._open().rebalancer.owned
+        owned = self._open().owned.by_queue
         for queue in queues:
             if check_queue(queue) not in owned:
                 raise InvalidArgument("queue", queue, "it is not this member's now; see consumer.assignment")
