@@ -227,11 +227,15 @@ class Consumer:
         """
         consumption = self._open()
         queues = tuple(consumption.owned.by_queue.items())
-        ends = await asyncio.gather(*(consumption.calls.max_offset(queue) for queue, _ in queues))
-        return {
-            queue: max(0, end - owned.cached.consumer_offset)
-            for (queue, owned), end in zip(queues, ends, strict=True)
-        }
+        # All are waited for, also when one fails: nothing goes on that nobody waits for.
+        asked = (consumption.calls.max_offset(queue) for queue, _ in queues)
+        ends = await asyncio.gather(*asked, return_exceptions=True)
+        lags: dict[MessageQueue, int] = {}
+        for (queue, owned), end in zip(queues, ends, strict=True):
+            if isinstance(end, BaseException):
+                raise end
+            lags[queue] = max(0, end - owned.cached.consumer_offset)
+        return lags
 
     async def commit(self) -> None:
         """Have what is acknowledged kept now, and not only within 5 s. Raises CommitFailed."""

@@ -133,6 +133,7 @@ class Consumption:
         return QueueOffset(place)
 
     async def _abandon(self) -> None:
+        self.owned.abandon()
         await self.rebalancer.abandon()
         await self.session.close()
 

@@ -92,6 +92,10 @@ class Delivery:
         level = error.delay_level if isinstance(error, RetryLater) else 0
         if not isinstance(error, RetryLater):
             _log.warning("message not handled message=%r", message, exc_info=error)
+        if owned.is_dropped:
+            # Whoever has its queue now gets it, as the offset was not moved beyond it.
+            self._let_go(owned)
+            return
         match after_failure(self._rules, reconsume_times=message.reconsume_times, delay_level=level):
             case SendBack(delay_level):
                 self._tasks.start(self._send_back(owned, message, delay_level), "send back")

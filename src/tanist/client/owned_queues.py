@@ -122,6 +122,11 @@ class OwnedQueues:
         """Give up all queues, whoever works on their messages: it is the end."""
         await self._drop(tuple(self.by_queue.values()))
 
+    def abandon(self) -> None:
+        """Drop all queues without a word: whatever comes to an end now does not count."""
+        for owned in self.by_queue.values():
+            owned.drop()
+
     async def move(self, targets: Mapping[MessageQueue, QueueOffset]) -> None:
         """Drop queues and keep other offsets for them: whoever takes them next begins there."""
         moved = [self.by_queue[queue] for queue in targets]
