@@ -512,3 +512,31 @@ def test_without_a_name_server_opening_fails_in_time() -> None:
             await consumer.__aenter__()
 
     in_loop(scenario())
+
+
+def test_a_program_that_is_cancelled_anywhere_leaves_no_task_behind() -> None:
+    async def work(broker: EmbeddedBroker, handled: Handled) -> None:
+        async with make_consumer(broker, timeout_s=0.5) as consumer:
+            await consumer.run(handled)
+
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 2}) as broker:
+            sent = await send(broker.namesrv, 20)
+            before = asyncio.all_tasks()
+            for turn_count in range(0, 120, 3):
+                working = asyncio.create_task(work(broker, Handled()))
+                for _ in range(turn_count):
+                    await asyncio.sleep(0)
+                working.cancel()
+                await asyncio.wait([working])
+                assert working.cancelled()
+                # The broker has tasks for its own connections, for a moment.
+                await until(lambda: asyncio.all_tasks() <= before, timeout_s=10)
+            more = await send(broker.namesrv, 2, start=20)
+            async with make_consumer(broker) as consumer:
+                handled = Handled()
+                runs = asyncio.create_task(consumer.run(handled))
+                await until(lambda: set(more) <= set(handled.bodies) <= set(sent + more))
+            await runs
+
+    in_loop(scenario())
