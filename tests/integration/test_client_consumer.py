@@ -19,6 +19,7 @@ from tanist.client import (
     RetryLater,
     Sql,
     Start,
+    rebalancing,
 )
 from tanist.model.topics import dlq_topic
 from tanist.protocol.response_errors import BadSubscription, TopicNotFound
@@ -204,6 +205,27 @@ def test_members_share_the_queues_at_once_when_one_joins_or_leaves() -> None:
                     await until(lambda: are_shared([first, second, third, fourth], 8), timeout_s=10)
                 await until(lambda: are_shared([first, second], 8), timeout_s=10)
             await until(lambda: len(own_queues(first)) == 8, timeout_s=10)
+
+    in_loop(scenario())
+
+
+@pytest.mark.behaviour("S4-42")
+def test_members_rebalance_now_and_then_although_nobody_tells_them_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert rebalancing.PERIOD_S == 20
+    monkeypatch.setattr(rebalancing, "PERIOD_S", 0.2)
+    # Nobody is told of members that come and go.
+
+    def ignore(_rebalancer: rebalancing.Rebalancer) -> None: ...
+
+    monkeypatch.setattr(rebalancing.Rebalancer, "soon", ignore)
+
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 4}) as broker, make_consumer(broker) as first:
+            async with make_consumer(broker) as second:
+                await until(lambda: are_shared([first, second], 4))
+            await until(lambda: len(own_queues(first)) == 4)
 
     in_loop(scenario())
 

@@ -10,6 +10,7 @@ from tanist.client import Consumer, MessageQueue, Start
 from tanist.client.fetched import Fetched, Outcome
 from tanist.client.fetching import Fetcher
 from tanist.client.offset_file import OffsetFile, encode_offsets
+from tanist.client.rebalancing import PERSIST_S
 from tanist.model.offsets import QueueOffset
 from tanist.testing import EmbeddedBroker
 from tests.support.consuming import TOPIC, Handled, bodies, in_loop, send, take, until
@@ -79,6 +80,22 @@ def test_a_member_goes_on_where_its_file_says(tmp_path: Path) -> None:
             async with make_consumer(broker, tmp_path) as consumer:
                 assert bodies(await take(consumer, 1)) == [b"5"]
 
+    in_loop(scenario())
+
+
+@pytest.mark.behaviour("S4-27")
+def test_offsets_are_kept_every_five_seconds_by_themselves(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            await send(broker.namesrv, 3)
+            handled = Handled()
+            async with make_consumer(broker, tmp_path) as consumer:
+                runs = asyncio.create_task(consumer.run(handled))
+                await until(lambda: len(handled.messages) == 3)
+                await until(lambda: kept_offsets(tmp_path) == {0: 3}, timeout_s=15)
+            await runs
+
+    assert PERSIST_S == 5
     in_loop(scenario())
 
 

@@ -64,16 +64,21 @@ class Delivery:
         self._ready.put(owned, count)
         self._wake_takers(count)
 
+    def take_now(self) -> Taken | None:
+        """The next message if it is here. Raises ClientClosed when there will be none."""
+        if self._is_closed:
+            raise ClientClosed("consumer")
+        # Only locks know time, and they are for what is read in order.
+        taken = self._ready.take(self._clock.monotonic_s() if self._rules.is_orderly else 0.0)
+        if taken is not None and self._tracer is not None:
+            self._tracer.before(taken[1])
+        return taken
+
     async def take(self) -> Taken:
         """The next message, as soon as there is one. Raises ClientClosed when there will be none."""
-        while not self._is_closed:
-            taken = self._ready.take(self._clock.monotonic_s())
-            if taken is not None:
-                if self._tracer is not None:
-                    self._tracer.before(taken[1])
-                return taken
+        while (taken := self.take_now()) is None:
             await self._wait_for_turn()
-        raise ClientClosed("consumer")
+        return taken
 
     def done(self, taken: Taken) -> None:
         """A message is handled: it is acknowledged."""
@@ -186,9 +191,8 @@ class Delivery:
     def _finish(self, owned: OwnedQueue, message: ReceivedMessage) -> None:
         cached = owned.cached
         cached.done(message)
-        owned.consumed_ms = self._clock.now_ms()
-        # Who takes the last message waits for the next pull, whatever the room.
-        if cached.count <= owned.wake_at_count or not cached.waiting_count:
+        # Whoever took the last message waits for the next pull, whatever the room.
+        if owned.is_full and (cached.count <= owned.wake_at_count or not cached.waiting_count):
             owned.wake_pull.set()
 
     def _let_go(self, owned: OwnedQueue) -> None:

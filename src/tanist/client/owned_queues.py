@@ -161,8 +161,12 @@ class OwnedQueues:
 
     async def persist(self) -> frozenset[MessageQueue]:
         """Have the consumer offsets of all queues kept; those that could not be."""
-        for owned in self.by_queue.values():
-            self._offsets.update(owned.queue, owned.cached.consumer_offset, increase_only=True)
+        now_ms = self._clock.now_ms()
+        for queue, owned in self.by_queue.items():
+            offset = owned.cached.consumer_offset
+            if offset != self._offsets.in_memory(queue):
+                owned.consumed_ms = now_ms
+                self._offsets.update(queue, offset, increase_only=True)
         return await self._offsets.persist(tuple(self.by_queue))
 
     async def _find_start(self, queue: MessageQueue) -> QueueOffset | None:
