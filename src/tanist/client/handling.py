@@ -104,6 +104,9 @@ class Delivery:
         match after_failure(self._rules, reconsume_times=message.reconsume_times, delay_level=level):
             case SendBack(delay_level):
                 self._tasks.start(self._send_back(owned, message, delay_level), "send back")
+            case TryAgain() if self._is_closed:
+                # Nobody is there to try: it stays unfinished, and comes again when its queue is read again.
+                self.put_again(taken)
             case TryAgain(after_s):
                 self._tasks.start(self._try_again(owned, message, after_s), "try again")
             case _:

@@ -6,12 +6,13 @@ Whoever takes, drops or moves queues waits for its turn, so that no two of them 
 import asyncio
 import logging
 import random
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
 
 from tanist.client.assignment import Corrections, plan, share_of
 from tanist.client.backoff import Backoff
 from tanist.client.broker_calls import BrokerCalls
+from tanist.client.errors import ClientClosed
 from tanist.client.handling import Delivery
 from tanist.client.membership import Membership
 from tanist.client.offsets import OffsetStore
@@ -50,7 +51,8 @@ class Rebalancer:
         self.owned = OwnedQueues(
             session, calls, offsets, delivery, membership, tasks=self._tasks, on_moved=self._correct
         )
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
+        self._is_stopped = False
         self._is_due = asyncio.Event()
         session.routes.on_change(self._on_route)
 
@@ -66,12 +68,12 @@ class Rebalancer:
 
     async def rebalance(self) -> bool:
         """Take and drop what has to be; whether all is as it should be."""
-        async with self._turn:
+        async with self._turn():
             return await self._rebalance()
 
     async def reset(self, targets: Mapping[MessageQueue, QueueOffset]) -> None:
         """Go to other offsets, as a broker orders. Queues that are not ours are somebody else's to move."""
-        async with self._turn:
+        async with self._turn():
             self._delivery.suspend()
             _log.info("suspend this consumer group=%s", self._member.group)
             try:
@@ -84,20 +86,27 @@ class Rebalancer:
 
     async def seek(self, queue: MessageQueue, offset: QueueOffset) -> bool:
         """Go on with a queue at another offset; False if it is not ours any more."""
-        async with self._turn:
+        async with self._turn():
             return await self.owned.seek(queue, offset)
 
     async def stop(self, timeout_s: float) -> None:
         """Pull, take and move nothing any more. What is under way for a queue may end within the time."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                # Nobody else gets a turn any more.
-                await self._turn.acquire()
+            async with asyncio.timeout(timeout_s), self._lock:
+                pass
         await self.abandon()
 
     async def abandon(self) -> None:
-        """End all that goes on in the background, whatever it is at."""
+        """End all that goes on in the background, whatever it is at. Nobody gets a turn any more."""
+        self._is_stopped = True
         await self._tasks.close()
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncGenerator[None]:
+        async with self._lock:
+            if self._is_stopped:
+                raise ClientClosed("consumer")
+            yield
 
     async def _rebalance_for_ever(self) -> None:
         backoff = Backoff(first_s=_FIRST_RETRY_S, most_s=PERIOD_S)
@@ -158,7 +167,7 @@ class Rebalancer:
 
     async def _correct(self, owned: OwnedQueue, offset: QueueOffset) -> None:
         """A broker does not have the offset that we asked for, and says where to go on."""
-        async with self._turn:
+        async with self._turn():
             queue, group = owned.queue, self._member.group
             if self.owned.by_queue.get(queue) is not owned:
                 return

@@ -155,6 +155,40 @@ def test_a_cancelled_handler_leaves_its_message_to_the_next() -> None:
     in_loop(scenario)
 
 
+def test_a_handler_that_waited_for_something_cancelled_has_failed_and_the_next_message_is_handled() -> None:
+    async def scenario() -> None:
+        bench = Bench(0, 1)
+        handled: list[int] = []
+
+        async def handle(message: ReceivedMessage) -> None:
+            handled.append(message.queue_offset)
+            if message.queue_offset == 0:
+                waited = asyncio.get_running_loop().create_future()
+                waited.cancel()
+                await waited
+
+        run = asyncio.create_task(HandlerRun(bench.delivery, handle).run(1))
+        await until(lambda: bench.consumer_offset == 2)
+        assert (handled, bench.brokers.messages) == ([0, 1], [(0, 0, 3)])
+        bench.delivery.close()
+        await run
+        await bench.tasks.close()
+
+    in_loop(scenario)
+
+
+def test_in_order_a_failure_at_the_end_leaves_the_message_unfinished_without_a_wait() -> None:
+    async def scenario() -> None:
+        bench = Bench(0, rules=RetryRules(is_orderly=True, is_broadcasting=False, max_retries=None))
+        taken = await bench.delivery.take()
+        bench.delivery.close()
+        bench.delivery.failed(taken, RuntimeError())
+        assert bench.owned.in_hand_count == 0
+        assert bench.consumer_offset == 0
+
+    in_loop(scenario)
+
+
 def test_a_loop_acknowledges_each_message_when_it_asks_for_the_next() -> None:
     async def scenario() -> None:
         bench = Bench(0, 1)
