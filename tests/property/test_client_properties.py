@@ -58,7 +58,7 @@ class Run:
                 self.taken += taken
             case ("done", number) if self.taken:
                 # Of all ever taken, what was taken before a restart and is finished twice included.
-                message = self.taken[number % len(self.taken)]
+                message = self.taken[int(number) % len(self.taken)]
                 is_ours = any(message is other for other in model.unfinished)
                 is_back = any(message is other for other in model.waiting)
                 if not is_back:

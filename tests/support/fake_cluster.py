@@ -46,10 +46,12 @@ class FakeBroker:
     """The connection that each send came on."""
     others: list[Command] = field(default_factory=list[Command])
     """Heartbeats and farewells."""
+    false_address: str | None = None
+    """Where routes say that it is, if not where it is."""
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.server.port}"
+        return self.false_address or f"127.0.0.1:{self.server.port}"
 
     @property
     def handlers(self) -> dict[int, Handler]:

@@ -27,6 +27,7 @@ from tanist.client.errors import (
     InvalidArgument,
     NoReply,
     NoRoute,
+    ReplicaBehind,
     SendFailed,
     TransactionNotBegun,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "Producer",
     "Receipt",
     "ReceivedMessage",
+    "ReplicaBehind",
     "RetryLater",
     "SendFailed",
     "SendStatus",

@@ -100,7 +100,7 @@ class BrokerCalls:
         """Have the broker give the message to the group again, later.
 
         With ``delay_level`` 0 the broker chooses when; below 0, or after ``max_retries``, it goes to the
-        group's dead letters. If this fails the message can be sent as a new one: see ``retry_copy``.
+        group's dead letters.
         """
         queue = message.queue
         header = ConsumerSendBackRequest(

@@ -24,6 +24,9 @@ SUSPEND_S = 15.0
 _LATE_S = 15.0
 """How much later than that an answer may come: brokers of RocketMQ look after parked pulls every 5 s."""
 
+_MOST_AT_SLAVE_MS = 5000
+"""How long a slave keeps a pull, so that its master is read soon after it is back."""
+
 _COMMIT = int(PullSysFlag.COMMIT_OFFSET)
 _SUSPEND = int(PullSysFlag.SUSPEND)
 _SUBSCRIPTION = int(PullSysFlag.SUBSCRIPTION)
@@ -62,7 +65,7 @@ class Fetcher:
         consumer_offset: QueueOffset | None = None,
         is_by_hand: bool = False,
     ) -> Fetched:
-        """What the queue has from ``offset`` on; waits up to ``suspend_s`` for a message to come.
+        """What the queue has from ``offset`` on; waits for a message to come, ``suspend_s`` at most.
 
         ``consumer_offset`` is committed on the way, if a master is read. By hand, the pull brings its
         subscription along, and no heartbeat has to have told it before.
@@ -116,7 +119,11 @@ class Fetcher:
         """The answer of one replica; an error if another replica may do better."""
         if broker_id != MASTER_ID:
             # A slave's offsets are its master's: what it is told itself would be lost, or override those.
-            request = msgspec.structs.replace(request, sys_flag=request.sys_flag & ~_COMMIT)
+            request = msgspec.structs.replace(
+                request,
+                sys_flag=request.sys_flag & ~_COMMIT,
+                suspend_timeout_ms=min(request.suspend_timeout_ms, _MOST_AT_SLAVE_MS),
+            )
         timeout_s = self._session.settings.timeout_s
         if request.sys_flag & _SUSPEND:
             timeout_s = request.suspend_timeout_ms / 1000 + _LATE_S

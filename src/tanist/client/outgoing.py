@@ -82,7 +82,7 @@ class OutgoingMaker:
         )
 
     def make(self, message: Message, *, extra: Mapping[str, str], sys_flag: int) -> Outgoing:
-        """The message as it goes out. ``extra`` are properties that the client itself adds."""
+        """The message as it goes out, not compressed yet. ``extra`` are properties of the client's own."""
         body = message.body
         if len(body) > self._max_message_bytes:
             raise InvalidArgument(
@@ -92,11 +92,6 @@ class OutgoingMaker:
             )
         now_ms = self._clock.now_ms()
         message_id = self._ids.next_id(now_ms)
-        if len(body) >= self._compress_from_bytes:
-            compressed = compress_body(body, self._compressed_flag)
-            if len(compressed) < len(body):
-                body = compressed
-                sys_flag |= self._compressed_flag
         return Outgoing(
             topic=message.topic,
             message_id=message_id,
@@ -107,6 +102,18 @@ class OutgoingMaker:
             sys_flag=sys_flag,
             flag=message.flag,
         )
+
+    def is_to_compress(self, outgoing: Outgoing) -> bool:
+        """Whether it is worth a try. Brokers do not take compressed batches."""
+        return len(outgoing.body) >= self._compress_from_bytes and not outgoing.is_batch
+
+    def compress(self, outgoing: Outgoing) -> Outgoing:
+        """The same with its body compressed, unless that makes it no smaller. Any thread may do it."""
+        body = compress_body(outgoing.body, self._compressed_flag)
+        if len(body) >= len(outgoing.body):
+            return outgoing
+        sys_flag = outgoing.sys_flag | self._compressed_flag
+        return msgspec.structs.replace(outgoing, body=body, sys_flag=sys_flag)
 
     def make_batch(self, messages: Sequence[Message], *, extra: Mapping[str, str]) -> Outgoing:
         """Checked messages as one body. Each has an id of its own, and the batch none that would hide them.

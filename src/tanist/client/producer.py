@@ -79,7 +79,7 @@ class Producer:
         """Whatever is wrong with an argument is told here.
 
         Bodies of ``compress_from_bytes`` or more are compressed with ``compression``: zlib, lz4 or zstd,
-        or None. Consumers before RocketMQ 5 know only zlib. With ``trace`` what is sent is told to the
+        or None. Clients of RocketMQ before 4.9.4 know only zlib. With ``trace`` what is sent is told to the
         topic of traces, where ``mqadmin queryMsgTraceById`` finds it.
 
         ``on_check`` is asked what became of a transaction whose end was lost; see ``transaction``.

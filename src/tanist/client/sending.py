@@ -9,32 +9,23 @@ from tanist.client.errors import InvalidArgument, NoRoute
 from tanist.client.faults import BrokerFaults
 from tanist.client.in_flight import InFlight
 from tanist.client.key_turns import KeyTurns
-from tanist.client.message import Message, Receipt, SendStatus
+from tanist.client.message import Message, Receipt
 from tanist.client.outgoing import Outgoing, OutgoingMaker
-from tanist.client.publish_topics import DEFAULT_QUEUE_COUNT, PublishTopic, PublishTopics
+from tanist.client.publish_topics import PublishTopic, PublishTopics
 from tanist.client.queue_choice import queue_of_key
+from tanist.client.send_request import STATUSES, make_request, read_receipt
 from tanist.client.session import Session
 from tanist.client.tracing import Tracer
 from tanist.errors import MQError, RemotingError, ResponseError
 from tanist.model.message import SysFlag
-from tanist.model.offsets import QueueOffset
 from tanist.model.property_names import TRAN_MSG
 from tanist.model.route import MessageQueue
-from tanist.model.topics import AUTO_CREATE_TOPIC
-from tanist.protocol.codes import RequestCode, ResponseCode
-from tanist.protocol.command import Command
-from tanist.protocol.headers.send import SendMessageResponse
+from tanist.protocol.codes import RequestCode
 from tanist.protocol.response_errors import TopicNotFound
 
-_DEFAULT_QUEUES = str(DEFAULT_QUEUE_COUNT)
+_LONG_WORK_BYTES = 256 << 10
 _PREPARED = int(SysFlag.PREPARED)
 _NOTHING: Mapping[str, str] = {}
-_STATUSES = {
-    int(ResponseCode.SUCCESS): SendStatus.OK,
-    int(ResponseCode.FLUSH_DISK_TIMEOUT): SendStatus.FLUSH_DISK_TIMEOUT,
-    int(ResponseCode.FLUSH_SLAVE_TIMEOUT): SendStatus.FLUSH_SLAVE_TIMEOUT,
-    int(ResponseCode.SLAVE_NOT_AVAILABLE): SendStatus.SLAVE_NOT_AVAILABLE,
-}
 
 
 class Sender:
@@ -108,9 +99,11 @@ class Sender:
     ) -> None:
         """Send without an answer: it is not known whether a broker took it."""
         outgoing = self._maker.make(message, extra=extra, sys_flag=0)
+        if self._maker.is_to_compress(outgoing):
+            outgoing = await self._compress(outgoing)
         deadline_s = self._now_s() + self._timeout_s
         chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
-        request = self._request(outgoing, RequestCode.SEND_MESSAGE_V2, chosen)
+        request = make_request(self._group, outgoing, RequestCode.SEND_MESSAGE_V2, chosen)
         try:
             await self._wire.post(self._address_of(chosen), request, timeout_s=self._timeout_s)
         except RemotingError:
@@ -154,6 +147,8 @@ class Sender:
         if not self._in_flight.enter_now(size_bytes):
             await self._in_flight.enter(size_bytes)
         try:
+            if self._maker.is_to_compress(outgoing):
+                outgoing = await self._compress(outgoing)
             return await self._try(
                 outgoing,
                 code,
@@ -163,6 +158,12 @@ class Sender:
             )
         finally:
             self._in_flight.leave(size_bytes)
+
+    async def _compress(self, outgoing: Outgoing) -> Outgoing:
+        if len(outgoing.body) < _LONG_WORK_BYTES:
+            return self._maker.compress(outgoing)
+        # It takes many milliseconds, in which nothing else would go on.
+        return await asyncio.to_thread(self._maker.compress, outgoing)
 
     async def _try(
         self,
@@ -182,10 +183,10 @@ class Sender:
             try:
                 answer = await self._wire.ask(
                     self._address_of(chosen),
-                    self._request(outgoing, code, chosen),
+                    make_request(self._group, outgoing, code, chosen),
                     timeout_s=deadline_s - began_s,
                     connect_s=(deadline_s - began_s) / (1 + (retries if attempts is None else attempts.left)),
-                    accepted=_STATUSES,
+                    accepted=STATUSES,
                 )
             except (RemotingError, ResponseError, NoRoute) as error:
                 if attempts is None:
@@ -201,7 +202,7 @@ class Sender:
             now_s = self._now_s()
             self._faults.on_answer(chosen.broker_name, latency_s=now_s - began_s, now_s=now_s)
             self._topics.on_stored(outgoing.topic)
-            return _receipt(answer, outgoing, chosen)
+            return read_receipt(answer, outgoing, chosen)
 
     async def _choose(
         self,
@@ -267,40 +268,3 @@ class Sender:
         if is_route_old(error):
             self._session.routes.suspect()
         attempts.on_failure(queue.broker_name, error, now_s=now_s)
-
-    def _request(self, outgoing: Outgoing, code: RequestCode, queue: MessageQueue) -> Command:
-        # The wire names of SendMessageRequestV2. A header object would be written field by field into
-        # the same dict, at several times the cost.
-        ext = {
-            "a": self._group,
-            "b": outgoing.topic,
-            "c": AUTO_CREATE_TOPIC,
-            "d": _DEFAULT_QUEUES,
-            "e": str(queue.queue_id),
-            "f": str(outgoing.sys_flag),
-            "g": str(outgoing.born_timestamp_ms),
-            "h": str(outgoing.flag),
-            "i": outgoing.properties,
-            "j": "0",
-            "k": "false",
-            "m": "true" if outgoing.is_batch else "false",
-            "n": queue.broker_name,
-        }
-        return Command(code, body=outgoing.body, ext_fields=ext)
-
-
-def _receipt(answer: Command, outgoing: Outgoing, queue: MessageQueue) -> Receipt:
-    """What the answer says. A broker that is asked to may have put the message into another queue."""
-    header = answer.header(SendMessageResponse)
-    if header.queue_id != queue.queue_id:
-        queue = MessageQueue(topic=queue.topic, broker_name=queue.broker_name, queue_id=header.queue_id)
-    return Receipt(
-        message_id=outgoing.message_id,
-        offset_id=header.msg_id,
-        queue=queue,
-        queue_offset=QueueOffset(header.queue_offset),
-        status=_STATUSES[answer.code],
-        transaction_id=header.transaction_id or None,
-        region=header.region,
-        is_traced=header.is_trace_on,
-    )

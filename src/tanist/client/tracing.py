@@ -11,7 +11,6 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -78,8 +77,8 @@ class Tracer:
         self._is_due = asyncio.Event()
         self._is_closing = False
         self._task: asyncio.Task[None] | None = None
-        # A message whose end nobody tells, because its queue went to somebody else, takes no room for ever.
-        self._begun: WeakKeyDictionary[ReceivedMessage, BeforeTrace] = WeakKeyDictionary()
+        # By the identity of messages: whoever handles one has it in hand until its end is told.
+        self._begun: dict[int, BeforeTrace] = {}
         self._request_prefix = f"{random.getrandbits(96):024X}"
         self._request_numbers = itertools.count()
 
@@ -186,12 +185,12 @@ class Tracer:
             retry_count=message.reconsume_times,
             keys=properties.get(KEYS),
         )
-        self._begun[message] = trace
+        self._begun[id(message)] = trace
         self._put(trace)
 
     def after(self, message: ReceivedMessage, result: ConsumeResult) -> None:
         """The message was handled, with this result. Nothing is told if ``before`` told nothing."""
-        before = self._begun.pop(message, None)
+        before = self._begun.pop(id(message), None)
         if before is None:
             return
         now_ms = self._clock.now_ms()

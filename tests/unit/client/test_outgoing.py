@@ -86,23 +86,28 @@ def test_a_producer_with_an_ipv6_address_has_longer_ids() -> None:
 def test_a_large_body_is_compressed_as_asked(kind: Compression) -> None:
     making = maker(compression=kind.name.lower(), compress_from_bytes=len(ZEROS))
     outgoing = making.make(Message("T", ZEROS), extra={}, sys_flag=int(SysFlag.PREPARED))
+    assert making.is_to_compress(outgoing)
+    outgoing = making.compress(outgoing)
     assert outgoing.sys_flag == SysFlag.COMPRESSED | SysFlag.PREPARED | kind
     assert len(outgoing.body) < 100
     assert decompress_body(outgoing.body, outgoing.sys_flag, max_bytes=len(ZEROS)) == ZEROS
 
 
-@pytest.mark.parametrize(
-    ("body", "options"),
-    [
-        pytest.param(ZEROS, {"compress_from_bytes": len(ZEROS) + 1}, id="too small"),
-        pytest.param(ZEROS, {"compression": None}, id="not wanted"),
-        pytest.param(bytes(range(256)), {"compress_from_bytes": 1}, id="no use"),
-    ],
-)
-def test_other_bodies_stay_as_they_are(body: bytes, options: dict[str, Any]) -> None:
-    outgoing = maker(**options).make(Message("T", body), extra={}, sys_flag=0)
-    assert outgoing.body is body
+@pytest.mark.parametrize("options", [{"compress_from_bytes": len(ZEROS) + 1}, {"compression": None}])
+def test_a_body_that_is_too_small_or_whose_producer_does_not_want_it_is_not_compressed(
+    options: dict[str, Any],
+) -> None:
+    making = maker(**options)
+    outgoing = making.make(Message("T", ZEROS), extra={}, sys_flag=0)
+    assert not making.is_to_compress(outgoing)
     assert outgoing.sys_flag == 0
+
+
+def test_a_body_that_compression_makes_no_smaller_stays_as_it_is() -> None:
+    making = maker(compress_from_bytes=1)
+    outgoing = making.make(Message("T", bytes(range(256))), extra={}, sys_flag=0)
+    assert making.is_to_compress(outgoing)
+    assert making.compress(outgoing) is outgoing
 
 
 def test_a_body_that_is_too_large_is_refused_with_its_size_and_the_limit() -> None:
@@ -123,7 +128,9 @@ def test_each_message_of_a_batch_keeps_its_own_id() -> None:
 
 
 def test_a_batch_is_never_compressed() -> None:
-    outgoing = maker(compress_from_bytes=0).make_batch([Message("T", ZEROS)], extra={})
+    making = maker(compress_from_bytes=0)
+    outgoing = making.make_batch([Message("T", ZEROS)], extra={})
+    assert not making.is_to_compress(outgoing)
     assert outgoing.sys_flag == 0
     assert ZEROS in outgoing.body
 
