@@ -83,9 +83,9 @@ def read_reply(command: Command) -> tuple[str | None, ReceivedMessage]:
         reconsume_times=pushed.reconsume_times or 0,
         prepared_transaction_offset=0,
         body_crc=0,
-        body=memoryview(body),
+        body=body,
         topic=pushed.topic,
-        properties=memoryview(properties),
+        properties=properties,
     )
     queue = MessageQueue(topic=pushed.topic, broker_name="", queue_id=pushed.queue_id)
     reply = ReceivedMessage(record, queue, body)

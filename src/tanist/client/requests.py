@@ -47,17 +47,21 @@ class Requests:
             raise TooBusy(f"whoever replies on {message.topic}", f"{MAX_WAITING} requests wait for replies")
         # By chance, so that nobody else can guess it and reply in place of the one who was asked.
         correlation_id = str(uuid4())
-        awaited: asyncio.Future[ReceivedMessage | None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        awaited: asyncio.Future[ReceivedMessage | None] = loop.create_future()
         extra = request_properties(
             correlation_id=correlation_id, client_id=self._session.client_id, timeout_s=timeout_s
         )
+        deadline_s = loop.time() + timeout_s
         is_sent = False
         self._waiting[correlation_id] = awaited
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout_at(deadline_s):
                 await self._introduce(message.topic, timeout_s=timeout_s * _INTRODUCTION_SHARE)
-                await self._sender.send(message, extra=extra, timeout_s=timeout_s)
-                is_sent = True
+            # It has a deadline of its own, and tells what failed when that is over.
+            await self._sender.send(message, extra=extra, timeout_s=deadline_s - loop.time())
+            is_sent = True
+            async with asyncio.timeout_at(deadline_s):
                 reply = await awaited
         except TimeoutError:
             raise NoReply(message.topic, timeout_s, is_sent=is_sent) from None
@@ -113,9 +117,12 @@ class Requests:
         routes = self._session.routes
         try:
             route = await routes.find(topic)
-        except TopicNotFound:
+        except TopicNotFound as unknown:
             # The request makes the topic, on one of the brokers that make topics.
-            route = await routes.find(AUTO_CREATE_TOPIC)
+            try:
+                route = await routes.find(AUTO_CREATE_TOPIC)
+            except TopicNotFound:
+                raise unknown from None
         for replies in reply_topics(route):
             await routes.find(replies)
         await self._session.heartbeats.introduce(timeout_s=timeout_s)

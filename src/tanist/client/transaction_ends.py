@@ -58,7 +58,7 @@ def end_of(receipt: Receipt, outcome: Outcome, *, group: str) -> Command:
 def read_question(command: Command) -> Question:
     """Read what a broker asks. Raises RemoteProtocolError for what is no question."""
     asked = command.header(CheckTransactionStateRequest)
-    message = decode_message(memoryview(command.body), broker_name=asked.broker_name or "")
+    message = decode_message(command.body, broker_name=asked.broker_name or "")
     group = message.properties.get(PGROUP)
     if group is None:
         raise RemoteProtocolError(f"a question about transaction {message.message_id} names no group")

@@ -122,23 +122,23 @@ class Transactions:
         return end_of(receipt, outcome, group=self._group)
 
     async def _commit(self, receipt: Receipt) -> None:
-        """Commit, and go on when the broker says so."""
-        backoff = Backoff()
-        deadline_s = asyncio.get_running_loop().time() + self._session.settings.timeout_s
+        """Commit, and go on when the broker says so. Raises CommitInDoubt if it does not."""
+        loop, backoff = asyncio.get_running_loop(), Backoff()
+        deadline_s = loop.time() + self._session.settings.timeout_s
         while True:
-            left_s = deadline_s - asyncio.get_running_loop().time()
+            commit = self._end(receipt, Outcome.COMMIT)
+            left_s = max(0.0, deadline_s - loop.time())
             try:
-                commit = self._end(receipt, Outcome.COMMIT)
                 await self._session.wire.ask(self._master_of(receipt), commit, timeout_s=left_s)
                 return
             except (ConnectFailed, TooBusy, NoRoute) as error:
-                wait_s = backoff.next_s(random.random())  # noqa: S311
-                if wait_s >= deadline_s - asyncio.get_running_loop().time():
+                pause_s = backoff.next_s(random.random())  # noqa: S311
+                if loop.time() + pause_s >= deadline_s:
                     raise self._doubt(receipt, error) from error
             except MQError as error:
                 raise self._doubt(receipt, error) from error
             self._session.routes.suspect()
-            await asyncio.sleep(wait_s)
+            await asyncio.sleep(pause_s)
 
     def _roll_back(self, receipt: Receipt) -> None:
         """Roll back without waiting: an exception is on its way, and nobody wants the answer."""

@@ -71,6 +71,15 @@ def test_a_doubt_is_not_forgotten_when_a_later_try_is_refused_for_good() -> None
         attempts.on_failure("b", refusal(ResponseCode.MESSAGE_ILLEGAL), now_s=2)
 
 
+@pytest.mark.parametrize("error", [LOST, LATE])
+def test_what_may_be_stored_is_not_tried_again_where_it_must_not_be_stored_twice(error: MQError) -> None:
+    attempts = Attempts("T", retries=2, deadline_s=10, may_store_twice=False)
+    attempts.on_failure("a", REFUSED, now_s=1)
+    with pytest.raises(SendFailed) as failed:
+        attempts.on_failure("b", error, now_s=2)
+    assert failed.value.may_be_stored
+
+
 def test_there_is_no_try_after_the_deadline() -> None:
     with pytest.raises(SendFailed, match="tries: 1"):
         Attempts("T", retries=5, deadline_s=10).on_failure("a", LATE, now_s=10)

@@ -19,7 +19,7 @@ REQUEST = {"CORRELATION_ID": "c-1", "REPLY_TO_CLIENT": "10.0.0.5@7", "TTL": "300
 
 
 def received(**properties: str) -> ReceivedMessage:
-    return decode_message(memoryview(record_of(properties=properties)), broker_name="broker-a")
+    return decode_message(record_of(properties=properties), broker_name="broker-a")
 
 
 def pushed(body: bytes = b"yes", **fields: str) -> Command:
