@@ -108,7 +108,6 @@ class Consumption:
                 for run in self._runs:
                     run.cancel()
                 await self.delivery.wait_idle(queues, _CANCEL_S)
-            await self.delivery.wait_sent_back(timeout_s)
             if self._tracer is not None:
                 await self._tracer.close()
             await self.owned.drop_all()

@@ -5,7 +5,8 @@
                    |                    +--failed--> back to the broker (SendBack), which stores it for
                    +-----put again------+            later, or here after a while (TryAgain)
 
-A message that failed stays unfinished until the broker has it, so that the offset does not pass it.
+A message that failed stays unfinished until the broker has it, so that the offset does not pass it. Until
+then it also counts as in hand.
 """
 
 import asyncio
@@ -32,6 +33,10 @@ from tanist.model.integers import INT32_MAX
 
 _log = logging.getLogger(__name__)
 
+NOT_SENT_BACK_S = 5.0
+"""When a message comes again from here because its broker does not take it back."""
+_SEND_BACK_TRIES = 3
+
 MessageHandler: TypeAlias = Callable[[ReceivedMessage], Awaitable[object]]
 Taken: TypeAlias = tuple[OwnedQueue, ReceivedMessage]
 
@@ -56,7 +61,6 @@ class Delivery:
         self._ready = ReadyMessages(is_orderly=rules.is_orderly)
         self._takers: deque[asyncio.Future[None]] = deque()
         self._watchers: set[asyncio.Future[None]] = set()
-        self._sending_back_count = 0
         self._is_closed = False
 
     def put(self, owned: OwnedQueue, count: int) -> None:
@@ -144,37 +148,25 @@ class Delivery:
         watched = list(queues)
         return await self._wait_until(lambda: not any(queue.in_hand_count for queue in watched), timeout_s)
 
-    async def wait_sent_back(self, timeout_s: float) -> bool:
-        """Wait until brokers have all messages that failed; whether that is so in time."""
-        return await self._wait_until(lambda: not self._sending_back_count, timeout_s)
-
     async def _send_back(self, owned: OwnedQueue, message: ReceivedMessage, delay_level: int) -> None:
-        """Give a message back to its broker, however often that takes while the queue is ours."""
-        self._sending_back_count += 1
-        # In order the next message waits for this one; otherwise the queue goes on without it.
-        is_held = self._rules.is_orderly
-        if not is_held:
-            self._let_go(owned)
+        """Give a message back to its broker. If that does not take it, the message comes again from here."""
         backoff = Backoff()
-        try:
-            while not owned.is_dropped:
-                try:
-                    await self._calls.send_back(
-                        message, delay_level=delay_level, max_retries=self._max_reconsume_times
-                    )
-                except MQError as error:
-                    _log.warning("message not sent back message=%r error=%s", message, error)
-                    await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
-                else:
-                    self._finish(owned, message)
-                    return
-        finally:
-            self._sending_back_count -= 1
-            if is_held:
+        for _ in range(_SEND_BACK_TRIES):
+            try:
+                await self._calls.send_back(
+                    message, delay_level=delay_level, max_retries=self._max_reconsume_times
+                )
+            except MQError as error:
+                _log.warning("message not sent back message=%r error=%s", message, error)
+                await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
+            else:
+                self._finish(owned, message)
                 self._let_go(owned)
-            self._tell_watchers()
+                return
+        await self._try_again(owned, message, NOT_SENT_BACK_S)
 
     async def _try_again(self, owned: OwnedQueue, message: ReceivedMessage, after_s: float) -> None:
+        # In order the next message waits for this one; otherwise the queue goes on without it.
         is_held = self._rules.is_orderly
         if not is_held:
             self._let_go(owned)

@@ -79,6 +79,11 @@ class OwnedQueues:
         if self._member.needs_locks:
             self._tasks.start(self._locks.renew_for_ever(self.by_queue), "queue locks")
 
+    async def renew_locks(self) -> None:
+        """Renew the locks now: a broker that has just started knows none."""
+        if self._member.needs_locks and self.by_queue:
+            await self._locks.renew(self.by_queue)
+
     async def take(self, queues: Collection[MessageQueue]) -> bool:
         """Take queues; whether all of them could be taken."""
         now_s = self._clock.monotonic_s()

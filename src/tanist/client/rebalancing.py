@@ -127,6 +127,7 @@ class Rebalancer:
             await self.owned.persist()
 
     async def _rebalance(self) -> bool:
+        await self.owned.renew_locks()
         is_complete = True
         for topic in self._member.subscriptions:
             try:

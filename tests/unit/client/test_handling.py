@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from tanist.client import ClientClosed, ReceivedMessage, RetryLater
+from tanist.client import ClientClosed, ReceivedMessage, RetryLater, handling
 from tanist.client.broker_calls import BrokerCalls
 from tanist.client.handler_run import HandlerRun
 from tanist.client.handling import Delivery
@@ -87,9 +87,27 @@ def test_a_message_that_failed_holds_the_offset_until_its_broker_has_it() -> Non
         bench.delivery.done(second)
         await turns()
         assert (bench.consumer_offset, bench.brokers.messages) == (0, [])
-        assert await bench.delivery.wait_sent_back(5)
+        assert await bench.delivery.wait_idle([bench.owned], 5)
         assert bench.brokers.messages == [(0, 5, 3)]
         assert bench.consumer_offset == 2
+        await bench.tasks.close()
+
+    in_loop(scenario)
+
+
+def test_a_message_that_its_broker_does_not_take_back_comes_again_from_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handling, "NOT_SENT_BACK_S", 0.01)
+
+    async def scenario() -> None:
+        bench = Bench(0, failures=99)
+        bench.delivery.failed(await bench.delivery.take(), RuntimeError())
+        again = await bench.delivery.take()
+        assert (again[1].queue_offset, again[1].reconsume_times) == (0, 1)
+        assert bench.consumer_offset == 0
+        bench.delivery.done(again)
+        assert bench.consumer_offset == 1
         await bench.tasks.close()
 
     in_loop(scenario)
@@ -215,7 +233,7 @@ def test_what_is_in_hand_at_the_end_depends_on_how_it_ends(
         loop = loops.begin()
         await anext(loop)
         loops.end(error)
-        await bench.delivery.wait_sent_back(5)
+        await bench.delivery.wait_idle([bench.owned], 5)
         await until(lambda: bench.consumer_offset == offset)
         assert bench.brokers.messages == sent_back
         assert bench.owned.in_hand_count == 0
