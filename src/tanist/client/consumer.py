@@ -46,11 +46,9 @@ from tanist.remoting.tls import TlsSettings
 class Consumer:
     """Reads messages as a member of a group.
 
-    >>> from tanist.client import Message, Producer
-    >>> async with Producer(group="orders", namesrv=namesrv) as producer:
-    ...     receipt = await producer.send(Message("OrderTopic", b"order 17", tags="paid"))
+    >>> receipt = await producer.send(Message("OrderTopic", b"order 17", tags="paid"))
     >>> topics = {"OrderTopic": "paid || refunded"}
-    >>> async with Consumer(group="billing", namesrv=namesrv, topics=topics, start=Start.FIRST) as consumer:
+    >>> async with Consumer(group="invoices", namesrv=namesrv, topics=topics, start=Start.FIRST) as consumer:
     ...     async for message in consumer:  # acknowledged when the next one is asked for
     ...         print(message.tags, message.body)  # raising redelivers it
     ...         break
@@ -144,14 +142,11 @@ class Consumer:
     async def run(self, handler: MessageHandler, *, concurrency: int = DEFAULT_CONCURRENCY) -> None:
         """Have ``handler`` work on messages, ``concurrency`` of them at a time, until it is cancelled.
 
-        >>> from tanist.client import RetryLater
         >>> async def bill(message: ReceivedMessage) -> None:
         ...     if message.reconsume_times == 0:
         ...         raise RetryLater(delay_level=2)  # in 5 s
-        >>> async with Consumer(group="billing", namesrv=namesrv, topics={"OrderTopic": "*"}) as consumer:
-        ...     running = asyncio.create_task(consumer.run(bill, concurrency=16))
-        ...     await asyncio.sleep(0.1)  # whatever else the program does
-        >>> await running
+        >>> running = asyncio.create_task(consumer.run(bill, concurrency=16))
+        >>> await asyncio.sleep(0.1)  # whatever else the program does
 
         A message is acknowledged when its handler returns, and comes again if it raises; RetryLater says
         when. Returns when the consumer is closed.
@@ -171,9 +166,8 @@ class Consumer:
     def pause(self, *queues: MessageQueue) -> None:
         """Read and hand out nothing of these queues, of all if none is given, until ``resume``.
 
-        >>> async with Consumer(group="billing", namesrv=namesrv, topics={"OrderTopic": "*"}) as consumer:
-        ...     consumer.pause(*consumer.assignment)
-        ...     consumer.resume()
+        >>> consumer.pause(*consumer.assignment)
+        >>> consumer.resume()
         """
         paused = self._open().owned.paused
         for owned in self._owned(queues):
@@ -195,9 +189,8 @@ class Consumer:
         """Go on with one of this member's queues at another offset, or at a time.
 
         >>> from datetime import UTC, timedelta
-        >>> async with Consumer(group="billing", namesrv=namesrv, topics={"OrderTopic": "*"}) as consumer:
-        ...     for queue in consumer.assignment:
-        ...         await consumer.seek(queue, datetime.now(UTC) - timedelta(hours=1))
+        >>> for queue in consumer.assignment:
+        ...     await consumer.seek(queue, datetime.now(UTC) - timedelta(hours=1))
 
         Messages in hand do not count any more: what is acknowledged is what comes from there on.
         """
@@ -218,9 +211,9 @@ class Consumer:
     ) -> list[ReceivedMessage]:
         """Read messages of any queue from an offset on, by hand: nothing is acknowledged or redelivered.
 
-        >>> async with Consumer(group="billing", namesrv=namesrv, topics={"OrderTopic": "*"}) as consumer:
-        ...     for queue in consumer.assignment:
-        ...         messages = await consumer.pull(queue, 0, max_count=10, timeout_s=0.01)
+        >>> receipt = await producer.send(Message("OrderTopic", b"order 17"))
+        >>> await consumer.pull(receipt.queue, receipt.queue_offset, max_count=10)
+        [<message ... topic=OrderTopic ...>]
 
         Waits up to ``timeout_s`` for the first message and returns none if there is none. Raises
         InvalidArgument if the queue does not have the offset.
@@ -242,8 +235,7 @@ class Consumer:
     async def lag(self) -> dict[MessageQueue, int]:
         """How many messages of each of its queues the group has not acknowledged yet.
 
-        >>> async with Consumer(group="billing", namesrv=namesrv, topics={"OrderTopic": "*"}) as consumer:
-        ...     sum((await consumer.lag()).values())
+        >>> sum((await consumer.lag()).values())
         0
         """
         consumption = self._open()
@@ -261,8 +253,7 @@ class Consumer:
     async def commit(self) -> None:
         """Have what is acknowledged kept now, and not only within 5 s. Raises CommitFailed.
 
-        >>> async with Consumer(group="billing", namesrv=namesrv, topics={"OrderTopic": "*"}) as consumer:
-        ...     await consumer.commit()
+        >>> await consumer.commit()
         """
         if failed := await self._open().owned.persist():
             raise CommitFailed(self._member.group, failed)
