@@ -3,6 +3,11 @@
 ``session`` is what both have (``wire`` asks brokers, ``route_keeper`` keeps routes, ``heartbeats`` tells
 brokers who we are). What decides is pure and beside them: ``routes``, ``backoff``, ``message``, ``checks``.
 The same names without asyncio are in ``tanist.sync``.
+
+A message comes to a program so: ``rebalancing`` finds out which queues are ours (``assignment``,
+``allocation``), ``owned_queues`` takes them where the offsets say, ``pull_loop`` fetches, ``handling`` hands
+out and redelivers, ``message_iterator`` and ``handler_run`` are the two ways to be given it, and
+``consumption`` begins and ends all that for ``consumer``. ``orders`` is what brokers ask of it.
 """
 
 from tanist.client.allocation import (

@@ -46,9 +46,13 @@ from tanist.remoting.tls import TlsSettings
 class Consumer:
     """Reads messages as a member of a group.
 
-        async with Consumer(group="billing", topics={"OrderTopic": "paid || refunded"}) as consumer:
-            async for message in consumer:      # acknowledged when the next one is asked for
-                await bill(message)             # raising redelivers it
+    >>> receipt = await producer.send(Message("OrderTopic", b"order 17", tags="paid"))
+    >>> topics = {"OrderTopic": "paid || refunded"}
+    >>> async with Consumer(group="invoices", namesrv=namesrv, topics=topics, start=Start.FIRST) as consumer:
+    ...     async for message in consumer:  # acknowledged when the next one is asked for
+    ...         print(message.tags, message.body)  # raising redelivers it
+    ...         break
+    paid b'order 17'
 
     The members of a group share the queues of its topics; with ``broadcasting`` each reads all of them.
     A message comes at least once: it may come again after a crash, or when members come and go.
@@ -138,8 +142,11 @@ class Consumer:
     async def run(self, handler: MessageHandler, *, concurrency: int = DEFAULT_CONCURRENCY) -> None:
         """Have ``handler`` work on messages, ``concurrency`` of them at a time, until it is cancelled.
 
-            async def bill(message: ReceivedMessage) -> None: ...
-            await consumer.run(bill, concurrency=16)
+        >>> async def bill(message: ReceivedMessage) -> None:
+        ...     if message.reconsume_times == 0:
+        ...         raise RetryLater(delay_level=2)  # in 5 s
+        >>> running = asyncio.create_task(consumer.run(bill, concurrency=16))
+        >>> await asyncio.sleep(0.1)  # whatever else the program does
 
         A message is acknowledged when its handler returns, and comes again if it raises; RetryLater says
         when. Returns when the consumer is closed.
@@ -154,25 +161,26 @@ class Consumer:
     @property
     def assignment(self) -> frozenset[MessageQueue]:
         """The queues that are this member's now, that of the group's retries included."""
-        return frozenset(self._open().rebalancer.owned)
+        return frozenset(self._open().owned.by_queue)
 
     def pause(self, *queues: MessageQueue) -> None:
         """Read and hand out nothing of these queues, of all if none is given, until ``resume``.
 
-        consumer.pause(*consumer.assignment)
+        >>> consumer.pause(*consumer.assignment)
+        >>> consumer.resume()
         """
-        rebalancer = self._open().rebalancer
+        paused = self._open().owned.paused
         for owned in self._owned(queues):
-            rebalancer.paused.add(owned.queue)
+            paused.add(owned.queue)
             owned.is_paused = True
 
     def resume(self, *queues: MessageQueue) -> None:
         """Go on with queues that were paused, with all if none is given."""
         consumption = self._open()
         if not queues:
-            consumption.rebalancer.paused.clear()
+            consumption.owned.paused.clear()
         for owned in self._owned(queues):
-            consumption.rebalancer.paused.discard(owned.queue)
+            consumption.owned.paused.discard(owned.queue)
             owned.is_paused = False
             owned.wake_pull.set()
             consumption.delivery.release(owned)
@@ -180,7 +188,9 @@ class Consumer:
     async def seek(self, queue: MessageQueue, offset: int | datetime) -> None:
         """Go on with one of this member's queues at another offset, or at a time.
 
-            await consumer.seek(queue, datetime.now(UTC) - timedelta(hours=1))
+        >>> from datetime import UTC, timedelta
+        >>> for queue in consumer.assignment:
+        ...     await consumer.seek(queue, datetime.now(UTC) - timedelta(hours=1))
 
         Messages in hand do not count any more: what is acknowledged is what comes from there on.
         """
@@ -201,7 +211,9 @@ class Consumer:
     ) -> list[ReceivedMessage]:
         """Read messages of any queue from an offset on, by hand: nothing is acknowledged or redelivered.
 
-            messages = await consumer.pull(queue, 0, max_count=10)
+        >>> receipt = await producer.send(Message("OrderTopic", b"order 17"))
+        >>> await consumer.pull(receipt.queue, receipt.queue_offset, max_count=10)
+        [<message ... topic=OrderTopic ...>]
 
         Waits up to ``timeout_s`` for the first message and returns none if there is none. Raises
         InvalidArgument if the queue does not have the offset.
@@ -223,19 +235,27 @@ class Consumer:
     async def lag(self) -> dict[MessageQueue, int]:
         """How many messages of each of its queues the group has not acknowledged yet.
 
-        behind = sum((await consumer.lag()).values())
+        >>> sum((await consumer.lag()).values())
+        0
         """
         consumption = self._open()
-        queues = tuple(consumption.rebalancer.owned.items())
-        ends = await asyncio.gather(*(consumption.calls.max_offset(queue) for queue, _ in queues))
-        return {
-            queue: max(0, end - owned.cached.consumer_offset)
-            for (queue, owned), end in zip(queues, ends, strict=True)
-        }
+        queues = tuple(consumption.owned.by_queue.items())
+        # All are waited for, also when one fails: nothing goes on that nobody waits for.
+        asked = (consumption.calls.max_offset(queue) for queue, _ in queues)
+        ends = await asyncio.gather(*asked, return_exceptions=True)
+        lags: dict[MessageQueue, int] = {}
+        for (queue, owned), end in zip(queues, ends, strict=True):
+            if isinstance(end, BaseException):
+                raise end
+            lags[queue] = max(0, end - owned.cached.consumer_offset)
+        return lags
 
     async def commit(self) -> None:
-        """Have what is acknowledged kept now, and not only within 5 s. Raises CommitFailed."""
-        if failed := await self._open().rebalancer.persist():
+        """Have what is acknowledged kept now, and not only within 5 s. Raises CommitFailed.
+
+        >>> await consumer.commit()
+        """
+        if failed := await self._open().owned.persist():
             raise CommitFailed(self._member.group, failed)
 
     def _open(self) -> Consumption:
@@ -244,7 +264,7 @@ class Consumer:
         return self._consumption
 
     def _owned(self, queues: Sequence[MessageQueue]) -> list[OwnedQueue]:
-        owned = self._open().rebalancer.owned
+        owned = self._open().owned.by_queue
         for queue in queues:
             if check_queue(queue) not in owned:
                 raise InvalidArgument("queue", queue, "it is not this member's now; see consumer.assignment")

@@ -9,8 +9,8 @@ from tanist.client.allocation import AllocationStrategy
 from tanist.client.checks import check_flag, check_group, check_number
 from tanist.client.errors import InvalidArgument
 from tanist.client.handling import MessageHandler
+from tanist.client.membership import Membership
 from tanist.client.pull_pace import PullBounds
-from tanist.client.rebalancing import Membership
 from tanist.client.retrying import RetryRules
 from tanist.client.subscriptions import Start, Topics, check_start, make_subscriptions
 from tanist.model.integers import INT64_MAX

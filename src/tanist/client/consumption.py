@@ -10,10 +10,11 @@ from tanist.client.fetching import Fetcher
 from tanist.client.handler_run import HandlerRun
 from tanist.client.handling import Delivery, MessageHandler
 from tanist.client.local_offsets import LocalOffsets
+from tanist.client.membership import Membership
 from tanist.client.message_iterator import LoopsInHand
 from tanist.client.offsets import OffsetStore
 from tanist.client.orders import Orders
-from tanist.client.rebalancing import Membership, Rebalancer
+from tanist.client.rebalancing import Rebalancer
 from tanist.client.remote_offsets import RemoteOffsets
 from tanist.client.retrying import RetryRules
 from tanist.client.session import Session
@@ -68,6 +69,7 @@ class Consumption:
         self.loops = LoopsInHand(self.delivery)
         self._offsets = self._make_offsets(offsets_dir)
         self.rebalancer = Rebalancer(self.session, self.calls, self._offsets, self.delivery, membership)
+        self.owned = self.rebalancer.owned
         self._runs: list[HandlerRun] = []
         orders = Orders(
             self.rebalancer,
@@ -101,15 +103,14 @@ class Consumption:
             self.delivery.close()
             await self.rebalancer.stop(timeout_s)
             self.loops.end(error)
-            queues = tuple(self.rebalancer.owned.values())
+            queues = tuple(self.owned.by_queue.values())
             if not await self.delivery.wait_idle(queues, timeout_s):
                 for run in self._runs:
                     run.cancel()
                 await self.delivery.wait_idle(queues, _CANCEL_S)
-            await self.delivery.wait_sent_back(timeout_s)
             if self._tracer is not None:
                 await self._tracer.close()
-            await self.rebalancer.drop_all()
+            await self.owned.drop_all()
             await self.session.heartbeats.leave(consumer_group=self._member.group)
         finally:
             for run in self._runs:
@@ -131,6 +132,7 @@ class Consumption:
         return QueueOffset(place)
 
     async def _abandon(self) -> None:
+        self.owned.abandon()
         await self.rebalancer.abandon()
         await self.session.close()
 

@@ -27,16 +27,25 @@ class HandlerRun:
         delivery, handler = self._delivery, self.handler
         while True:
             try:
-                taken = await delivery.take()
+                taken = delivery.take_now() or await delivery.take()
             except ClientClosed:
                 return
             try:
                 await handler(taken[1])
             except Exception as error:
                 delivery.failed(taken, error)
-            except BaseException:
-                # Cancelled: whoever works on messages next gets this one.
+            except BaseException as error:
+                if isinstance(error, asyncio.CancelledError) and not _is_cancelled():
+                    # Something that the handler waited for was cancelled: that is its own affair.
+                    delivery.failed(taken, error)
+                    continue
+                # Whoever works on messages next gets this one.
                 delivery.put_again(taken)
                 raise
             else:
                 delivery.done(taken)
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -5,7 +5,8 @@
                    |                    +--failed--> back to the broker (SendBack), which stores it for
                    +-----put again------+            later, or here after a while (TryAgain)
 
-A message that failed stays unfinished until the broker has it, so that the offset does not pass it.
+A message that failed stays unfinished until the broker has it, so that the offset does not pass it. Until
+then it also counts as in hand.
 """
 
 import asyncio
@@ -32,6 +33,10 @@ from tanist.model.integers import INT32_MAX
 
 _log = logging.getLogger(__name__)
 
+NOT_SENT_BACK_S = 5.0
+"""When a message comes again from here because its broker does not take it back."""
+_SEND_BACK_TRIES = 3
+
 MessageHandler: TypeAlias = Callable[[ReceivedMessage], Awaitable[object]]
 Taken: TypeAlias = tuple[OwnedQueue, ReceivedMessage]
 
@@ -56,7 +61,6 @@ class Delivery:
         self._ready = ReadyMessages(is_orderly=rules.is_orderly)
         self._takers: deque[asyncio.Future[None]] = deque()
         self._watchers: set[asyncio.Future[None]] = set()
-        self._sending_back_count = 0
         self._is_closed = False
 
     def put(self, owned: OwnedQueue, count: int) -> None:
@@ -64,16 +68,21 @@ class Delivery:
         self._ready.put(owned, count)
         self._wake_takers(count)
 
+    def take_now(self) -> Taken | None:
+        """The next message if it is here. Raises ClientClosed when there will be none."""
+        if self._is_closed:
+            raise ClientClosed("consumer")
+        # Only locks know time, and they are for what is read in order.
+        taken = self._ready.take(self._clock.monotonic_s() if self._rules.is_orderly else 0.0)
+        if taken is not None and self._tracer is not None:
+            self._tracer.before(taken[1])
+        return taken
+
     async def take(self) -> Taken:
         """The next message, as soon as there is one. Raises ClientClosed when there will be none."""
-        while not self._is_closed:
-            taken = self._ready.take(self._clock.monotonic_s())
-            if taken is not None:
-                if self._tracer is not None:
-                    self._tracer.before(taken[1])
-                return taken
+        while (taken := self.take_now()) is None:
             await self._wait_for_turn()
-        raise ClientClosed("consumer")
+        return taken
 
     def done(self, taken: Taken) -> None:
         """A message is handled: it is acknowledged."""
@@ -92,9 +101,16 @@ class Delivery:
         level = error.delay_level if isinstance(error, RetryLater) else 0
         if not isinstance(error, RetryLater):
             _log.warning("message not handled message=%r", message, exc_info=error)
+        if owned.is_dropped:
+            # Whoever has its queue now gets it, as the offset was not moved beyond it.
+            self._let_go(owned)
+            return
         match after_failure(self._rules, reconsume_times=message.reconsume_times, delay_level=level):
             case SendBack(delay_level):
                 self._tasks.start(self._send_back(owned, message, delay_level), "send back")
+            case TryAgain() if self._is_closed:
+                # Nobody is there to try: it stays unfinished, and comes again when its queue is read again.
+                self.put_again(taken)
             case TryAgain(after_s):
                 self._tasks.start(self._try_again(owned, message, after_s), "try again")
             case _:
@@ -132,37 +148,25 @@ class Delivery:
         watched = list(queues)
         return await self._wait_until(lambda: not any(queue.in_hand_count for queue in watched), timeout_s)
 
-    async def wait_sent_back(self, timeout_s: float) -> bool:
-        """Wait until brokers have all messages that failed; whether that is so in time."""
-        return await self._wait_until(lambda: not self._sending_back_count, timeout_s)
-
     async def _send_back(self, owned: OwnedQueue, message: ReceivedMessage, delay_level: int) -> None:
-        """Give a message back to its broker, however often that takes while the queue is ours."""
-        self._sending_back_count += 1
-        # In order the next message waits for this one; otherwise the queue goes on without it.
-        is_held = self._rules.is_orderly
-        if not is_held:
-            self._let_go(owned)
+        """Give a message back to its broker. If that does not take it, the message comes again from here."""
         backoff = Backoff()
-        try:
-            while not owned.is_dropped:
-                try:
-                    await self._calls.send_back(
-                        message, delay_level=delay_level, max_retries=self._max_reconsume_times
-                    )
-                except MQError as error:
-                    _log.warning("message not sent back message=%r error=%s", message, error)
-                    await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
-                else:
-                    self._finish(owned, message)
-                    return
-        finally:
-            self._sending_back_count -= 1
-            if is_held:
+        for _ in range(_SEND_BACK_TRIES):
+            try:
+                await self._calls.send_back(
+                    message, delay_level=delay_level, max_retries=self._max_reconsume_times
+                )
+            except MQError as error:
+                _log.warning("message not sent back message=%r error=%s", message, error)
+                await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
+            else:
+                self._finish(owned, message)
                 self._let_go(owned)
-            self._tell_watchers()
+                return
+        await self._try_again(owned, message, NOT_SENT_BACK_S)
 
     async def _try_again(self, owned: OwnedQueue, message: ReceivedMessage, after_s: float) -> None:
+        # In order the next message waits for this one; otherwise the queue goes on without it.
         is_held = self._rules.is_orderly
         if not is_held:
             self._let_go(owned)
@@ -182,9 +186,8 @@ class Delivery:
     def _finish(self, owned: OwnedQueue, message: ReceivedMessage) -> None:
         cached = owned.cached
         cached.done(message)
-        owned.consumed_ms = self._clock.now_ms()
-        # Who takes the last message waits for the next pull, whatever the room.
-        if cached.count <= owned.wake_at_count or not cached.waiting_count:
+        # Whoever took the last message waits for the next pull, whatever the room.
+        if owned.is_full and (cached.count <= owned.wake_at_count or not cached.waiting_count):
             owned.wake_pull.set()
 
     def _let_go(self, owned: OwnedQueue) -> None:

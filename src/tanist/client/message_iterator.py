@@ -64,15 +64,17 @@ class MessageIterator:
         return self
 
     async def __anext__(self) -> ReceivedMessage:
-        if self._in_hand is not None:
-            taken, self._in_hand = self._in_hand, None
-            self._delivery.done(taken)
+        delivery, before = self._delivery, self._in_hand
+        if before is not None:
+            self._in_hand = None
+            delivery.done(before)
         self._loops.redeliver_left()
         try:
-            self._in_hand = await self._delivery.take()
+            taken = delivery.take_now() or await delivery.take()
         except ClientClosed:
             raise StopAsyncIteration from None
-        return self._in_hand[1]
+        self._in_hand = taken
+        return taken[1]
 
     def __del__(self) -> None:
         # Only the loop had this: it is over.

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from tanist.client.handling import MessageHandler
+from tanist.client.membership import Membership
 from tanist.client.owned_queue import OwnedQueue
-from tanist.client.rebalancing import Membership, Rebalancer
-from tanist.client.received import ReceivedMessage, decode_messages
+from tanist.client.rebalancing import Rebalancer
+from tanist.client.received import ReceivedMessage, decode_message
 from tanist.client.retrying import RetryLater
 from tanist.client.tasks import OwnedTasks
 from tanist.clock import Clock
-from tanist.errors import RemoteProtocolError, ResponseError
+from tanist.errors import ResponseError
 from tanist.model.groups import ConsumeType
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
@@ -33,7 +34,6 @@ from tanist.protocol.headers.client import ConsumeMessageDirectlyRequest, Consum
 from tanist.protocol.headers.common import ConsumerGroupRequest, TopicGroupRequest
 from tanist.protocol.headers.reset import ResetOffsetRequest
 from tanist.protocol.java_json import ObjectKeyed, decode_java_json
-from tanist.protocol.record import decode_record
 from tanist.remoting import Connection, Handler
 
 _log = logging.getLogger(__name__)
@@ -114,14 +114,14 @@ class Orders:
         self._check_group(request.group)
         offsets = {
             queue: owned.cached.consumer_offset
-            for queue, owned in self._rebalancer.owned.items()
+            for queue, owned in self._rebalancer.owned.by_queue.items()
             if queue.topic == request.topic
         }
         return command.reply(body=encode_body(ConsumerStatus(queue_table=ObjectKeyed(offsets))))
 
     def _tell_running_info(self, command: Command, _connection: Connection) -> Command:
         self._check_group(command.header(ConsumerRunningInfoRequest).consumer_group)
-        queues = {queue: _describe(owned) for queue, owned in self._rebalancer.owned.items()}
+        queues = {queue: _describe(owned) for queue, owned in self._rebalancer.owned.by_queue.items()}
         running = ConsumerRunningInfo(
             properties={
                 PROP_START_TIMESTAMP: str(self._started_ms),
@@ -143,7 +143,7 @@ class Orders:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, "this consumer has no handler: it iterates over its messages"
             )
-        message = _read_message(command.body, request.broker_name or "")
+        message = decode_message(command.body, broker_name=request.broker_name or "")
         kept = command.without_content()
         self._tasks.start(self._handle(handler, message, kept, connection), "consume directly")
 
@@ -187,13 +187,3 @@ def _describe(owned: OwnedQueue) -> ProcessQueueInfo:
         last_pull_timestamp_ms=owned.pulled_ms,
         last_consume_timestamp_ms=owned.consumed_ms,
     )
-
-
-def _read_message(body: bytes | memoryview, broker_name: str) -> ReceivedMessage:
-    data = memoryview(body)
-    record = decode_record(data, 0)
-    queue = MessageQueue(topic=record.topic, broker_name=broker_name, queue_id=record.queue_id)
-    messages = decode_messages(data, queue)
-    if len(messages) != 1:
-        raise RemoteProtocolError(f"one message was to come, and {len(messages)} came")
-    return messages[0]

@@ -29,6 +29,8 @@ class OwnedQueue:
         """How many messages are there, and may not be handed out yet."""
         self.wake_pull = asyncio.Event()
         """Set when there may be room again, or another reason to pull."""
+        self.is_full = False
+        """The pull waits for room."""
         self.wake_at_count = 0
         """With how many unfinished messages there is room enough."""
         self.pull: asyncio.Task[Any] | None = None

@@ -100,7 +100,9 @@ class PullLoop:
             # Few at a time are worth a pull only if nothing else is left to work on.
             enough = min(DEFAULT_COUNT, share.count // 2) if owned.cached.waiting_count else 1
             if count >= max(1, enough):
+                owned.is_full = False
                 return count
+            owned.is_full = True
             owned.wake_at_count = share.count - enough
             owned.wake_pull.clear()
             with suppress(TimeoutError):
