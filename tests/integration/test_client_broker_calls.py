@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tanist.client.broker_calls import BrokerCalls
+from tanist.client.consuming.broker_calls import BrokerCalls
 from tanist.client.errors import NoRoute
-from tanist.client.fetching import Fetcher
+from tanist.client.pulling.fetching import Fetcher
 from tanist.client.received import ReceivedMessage
-from tanist.client.session import Session
+from tanist.client.session.session import Session
 from tanist.errors import ConnectFailed
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import SQL92, SubscriptionData, subscribe

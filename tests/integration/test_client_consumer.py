@@ -19,8 +19,8 @@ from tanist.client import (
     RetryLater,
     Sql,
     Start,
-    rebalancing,
 )
+from tanist.client.queues import rebalancing
 from tanist.model.topics import dlq_topic
 from tanist.protocol.response_errors import BadSubscription, TopicNotFound
 from tanist.testing import EmbeddedBroker

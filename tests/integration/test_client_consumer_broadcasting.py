@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tanist.client import Consumer, InvalidArgument, MessageQueue, Start
-from tanist.client.fetched import Fetched, Outcome
-from tanist.client.fetching import Fetcher
-from tanist.client.offset_file import OffsetFile, encode_offsets
-from tanist.client.rebalancing import PERSIST_S
+from tanist.client.offsets.offset_file import OffsetFile, encode_offsets
+from tanist.client.pulling.fetched import Fetched, Outcome
+from tanist.client.pulling.fetching import Fetcher
+from tanist.client.queues.rebalancing import PERSIST_S
 from tanist.model.offsets import QueueOffset
 from tanist.protocol import Command, RequestCode
 from tanist.remoting import RemotingClient

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tanist.client.broker_calls import BrokerCalls
-from tanist.client.fetched import Outcome
+from tanist.client.consuming.broker_calls import BrokerCalls
+from tanist.client.pulling.fetched import Outcome
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import SQL92, SubscriptionData, subscribe
 from tanist.protocol.response_errors import (

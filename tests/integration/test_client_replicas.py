@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tanist.client.errors import NoRoute, ReplicaBehind
-from tanist.client.fetched import Fetched
-from tanist.client.fetching import Fetcher
-from tanist.client.session import Session
+from tanist.client.pulling.fetched import Fetched
+from tanist.client.pulling.fetching import Fetcher
+from tanist.client.session.session import Session
 from tanist.errors import ConnectionLost, RemoteProtocolError, ResponseError
 from tanist.model.subscription import subscribe
 from tanist.protocol.codes import ResponseCode

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from tanist.client import ClientClosed, InvalidArgument, Message, NoRoute, Producer, SendFailed, SendStatus
-from tanist.client.outgoing import Outgoing, OutgoingMaker
+from tanist.client.sending.outgoing import Outgoing, OutgoingMaker
 from tanist.errors import ConnectFailed, ConnectionLost, RequestTimeout
 from tanist.model.route import MessageQueue
 from tanist.protocol import Command, RequestCode, ResponseCode

@@ -14,9 +14,9 @@ from tanist.client import (
     Producer,
     ReceivedMessage,
     SendFailed,
-    check_backs,
 )
 from tanist.client.errors import ClientClosed
+from tanist.client.transactions import check_backs
 from tanist.errors import ConnectFailed
 from tanist.model.message import SysFlag
 from tanist.model.property_names import TRANSACTION_CHECK_TIMES

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from tanist.client.broker_calls import BrokerCalls
-from tanist.client.fetched import Outcome
+from tanist.client.consuming.broker_calls import BrokerCalls
+from tanist.client.pulling.fetched import Outcome
 from tanist.model.route import MASTER_ID, MessageQueue
 from tanist.model.subscription import SQL92, SubscriptionData, subscribe
 from tanist.model.topics import retry_topic

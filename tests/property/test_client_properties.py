@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.client.cached_queue import CachedQueue
+from tanist.client.pulling.replica_choice import MOST_REST_S, ReplicaChoice
+from tanist.client.queues.cached_queue import CachedQueue
 from tanist.client.received import ReceivedMessage
-from tanist.client.replica_choice import MOST_REST_S, ReplicaChoice
 from tests.support.received import QUEUE, at, received
 
 steps = st.one_of(

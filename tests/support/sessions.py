@@ -3,9 +3,9 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from tanist.client.fetched import Fetched
-from tanist.client.fetching import Fetcher
-from tanist.client.session import Session
+from tanist.client.pulling.fetched import Fetched
+from tanist.client.pulling.fetching import Fetcher
+from tanist.client.session.session import Session
 from tanist.client.settings import make_settings
 from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel
 from tanist.model.offsets import QueueOffset

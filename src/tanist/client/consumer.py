@@ -7,9 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tanist.client.allocation import AllocationStrategy, Averagely
 from tanist.client.checks import check_flag, check_number
-from tanist.client.consumer_arguments import (
+from tanist.client.consuming.consumer_arguments import (
     DEFAULT_CONCURRENCY,
     DEFAULT_PREFETCH_BYTES,
     DEFAULT_PREFETCH_COUNT,
@@ -22,13 +21,15 @@ from tanist.client.consumer_arguments import (
     make_membership,
     make_retry_rules,
 )
-from tanist.client.consumption import Consumption
+from tanist.client.consuming.consumption import Consumption
+from tanist.client.consuming.handling import MessageHandler
+from tanist.client.consuming.message_iterator import MessageIterator
+from tanist.client.consuming.subscriptions import Start, Topics
 from tanist.client.errors import ClientClosed, CommitFailed, InvalidArgument
-from tanist.client.fetching import DEFAULT_COUNT
-from tanist.client.handling import MessageHandler
-from tanist.client.message_iterator import MessageIterator
-from tanist.client.owned_queue import OwnedQueue
-from tanist.client.pull_by_hand import pull_by_hand
+from tanist.client.pulling.fetching import DEFAULT_COUNT
+from tanist.client.pulling.pull_by_hand import pull_by_hand
+from tanist.client.queues.allocation import AllocationStrategy, Averagely
+from tanist.client.queues.owned_queue import OwnedQueue
 from tanist.client.received import ReceivedMessage
 from tanist.client.settings import (
     DEFAULT_NAMESRV,
@@ -37,7 +38,6 @@ from tanist.client.settings import (
     Credentials,
     make_settings,
 )
-from tanist.client.subscriptions import Start, Topics
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tanist.remoting.tls import TlsSettings

@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from tanist.client.check_backs import OnCheck
 from tanist.client.checks import check_flag, check_group, check_number
 from tanist.client.errors import ClientClosed, InvalidArgument
 from tanist.client.message import Message, Receipt
-from tanist.client.outgoing import (
+from tanist.client.received import ReceivedMessage
+from tanist.client.requests.requests import Requests
+from tanist.client.sending.outgoing import (
     DEFAULT_COMPRESS_FROM_BYTES,
     DEFAULT_MAX_MESSAGE_BYTES,
     OutgoingMaker,
     check_batch,
 )
-from tanist.client.received import ReceivedMessage
-from tanist.client.requests import Requests
-from tanist.client.sending import Sender
-from tanist.client.session import Session
+from tanist.client.sending.sender import Sender
+from tanist.client.session.session import Session
 from tanist.client.settings import (
     DEFAULT_NAMESRV,
     DEFAULT_TIMEOUT_S,
@@ -28,9 +27,10 @@ from tanist.client.settings import (
     local_address,
     make_settings,
 )
-from tanist.client.trace_sending import make_tracer
-from tanist.client.tracing import Tracer
-from tanist.client.transactions import Transactions
+from tanist.client.tracing.trace_sending import make_tracer
+from tanist.client.tracing.tracer import Tracer
+from tanist.client.transactions.check_backs import OnCheck
+from tanist.client.transactions.transactions import Transactions
 from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.client import HeartbeatData, ProducerData
 from tanist.protocol.codes import RequestCode

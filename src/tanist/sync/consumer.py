@@ -19,8 +19,8 @@ from tanist.client import (
     Start,
     TlsSettings,
 )
-from tanist.client.message_iterator import MessageIterator
-from tanist.client.subscriptions import Topics
+from tanist.client.consuming.message_iterator import MessageIterator
+from tanist.client.consuming.subscriptions import Topics
 from tanist.sync.loop_thread import LoopThread
 
 
