@@ -30,6 +30,8 @@ from tanist.store.segment import Segment
 from tanist.store.segments import Segments
 
 _BESIDE_BODY_BYTES = 64 << 10
+_NEAR_BYTES = 4 << 20
+"""How much before what is not durable yet stays in our memory: most consumers read there."""
 
 
 class CommitLog:
@@ -169,6 +171,17 @@ class CommitLog:
             self._sync(target)
             self.flushed_to = target
             return self.flushed_to
+
+    def release(self) -> None:
+        """Take what is durable out of our memory, but for the newest part. May run on any thread.
+
+        The system's cache holds the log in any case, and lends it back as soon as somebody reads. Without
+        this a process seems to use as much memory as it has ever written and read.
+        """
+        with self._files_lock:
+            end = self.flushed_to - _NEAR_BYTES
+            for segment in self._segments.between(self.log_start, end):
+                segment.release(end - segment.start)
 
     def cut(self, log_offset: int, *, is_zero_behind: bool = False) -> int:
         """Forget everything from an offset on: delete later files, zero the rest of this one, durably.

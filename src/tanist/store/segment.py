@@ -1,5 +1,6 @@
 """One file of the commit log: mapped, of a fixed size, its space made sure of when it is made."""
 
+import mmap
 from pathlib import Path
 
 from tanist.errors import ForeignFile
@@ -102,6 +103,10 @@ class Segment:
 
     def sync(self) -> None:
         self._file.sync()
+
+    def release(self, position: int) -> None:
+        """Take the pages before ``position`` out of our memory. The system's cache keeps them."""
+        self._map.madvise(mmap.MADV_DONTNEED, 0, min(position, self.size_bytes))
 
     def zero_from(self, position: int) -> int:
         return self._file.zero_from(position)

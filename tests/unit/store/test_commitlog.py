@@ -2,6 +2,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tanist.errors import DiskFull, FlushFailed, LocalProtocolError, NotWritable, OffsetOutOfRange
@@ -425,3 +426,28 @@ def test_a_file_that_somebody_deleted_is_never_called_flushed(log: CommitLog) ->
         log.flush()
     with pytest.raises(NotWritable):
         log.append(make_message())
+
+
+def test_what_is_durable_leaves_our_memory_and_can_be_read_and_cut_as_before(tmp_path: Path) -> None:
+    segments = Segments(Disk(), tmp_path, 32 << 20)
+    segments.open()
+    log = CommitLog(segments, store_host=STORE_HOST, max_body_bytes=1 << 20, clock=FakeClock())
+    places = [log.append(_sized(1 << 20)) for _ in range(40)]
+    log.flush()
+    # Not durable yet: it has to survive too, whatever the system does with the pages before it.
+    places.append(log.append(_sized(1 << 20)))
+    before_bytes = psutil.Process().memory_info().shared
+    log.release()
+    released_bytes = before_bytes - psutil.Process().memory_info().shared
+    assert released_bytes > 30 << 20
+    for place in places:
+        record = decode_record(log.read(place.log_offset, place.size_bytes))
+        assert (record.log_offset, bytes(record.body)) == (place.log_offset, _sized(1 << 20).body)
+    log.release()
+    log.cut(places[3].log_offset)
+    log.flush()
+    assert (tmp_path / "00000000000000000000").read_bytes()[log.log_end :].count(0) == (
+        32 << 20
+    ) - log.log_end
+    assert bytes(log.read(places[2].log_offset, places[2].size_bytes)[100:200]) == b"x" * 100
+    log.close()
