@@ -21,6 +21,7 @@ from tanist.protocol.headers.send import DEFAULT_REGION, SendMessageResponse
 __all__ = [
     "MAX_BODY_BYTES",
     "MAX_FRAME_BYTES",
+    "SEND_ANSWER_TEXTS",
     "Command",
     "FrameDecoder",
     "encode_command",
@@ -52,6 +53,8 @@ _SEND_ANSWER = (
     b'"serializeTypeCurrentRPC":"JSON","version":%d}'
 ) % (DEFAULT_REGION.encode(), FLAG_RESPONSE, OUR_VERSION)
 
+SEND_ANSWER_TEXTS = tuple(_SEND_ANSWER.replace(b"%d", b"0", 1).replace(b"%d", b"%b").split(b"%b"))
+"""What stands around msg_id, queue_id, queue_offset, unique_key and opaque in the answer to a good send."""
 
 # code, suggested_broker_id, next_begin_offset, min_offset, max_offset, opaque, remark
 _PULL_ANSWER = (

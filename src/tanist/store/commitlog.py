@@ -65,6 +65,11 @@ class CommitLog:
         return self._segments
 
     @property
+    def is_open(self) -> bool:
+        """Whether messages are taken now."""
+        return self.refusal is None and self.busy is None
+
+    @property
     def log_start(self) -> LogOffset:
         return LogOffset(self._segments.start)
 
@@ -80,6 +85,17 @@ class CommitLog:
     def append(self, message: Message) -> Appended:
         """Append one message. Readers see it at once; it is durable when ``flushed_to`` reaches its end."""
         return self._append(message, lay_out)
+
+    def append_laid(
+        self, queue: tuple[str, int], queue_offset: int, laid: LaidOut, store_timestamp_ms: int
+    ) -> Appended | None:
+        """Append what was laid out for the log's end, the next offset of its queue, and this time.
+
+        None, and nothing is done, if it does not fit into this file or nothing is taken now.
+        """
+        if not self.is_open or len(laid.records) > self._room_bytes():
+            return None
+        return self._put_laid(queue, QueueOffset(queue_offset), laid, store_timestamp_ms)
 
     def append_packed(self, batch: Message) -> Appended:
         """Append the messages that a batch has in its body: in one file, one behind the other, or nowhere."""
@@ -256,9 +272,13 @@ class CommitLog:
         if not is_queued(message.sys_flag):
             queue_offset = QueueOffset(0)
         now_ms = self._clock.now_ms()
-        log_offset, laid = self._laid_out(message, queue_offset, now_ms, lay)
+        return self._put_laid(queue, queue_offset, self._laid_out(message, queue_offset, now_ms, lay), now_ms)
+
+    def _put_laid(
+        self, queue: tuple[str, int], queue_offset: QueueOffset, laid: LaidOut, now_ms: int
+    ) -> Appended:
         records, entries, keyed = laid
-        appended = Appended(log_offset, queue_offset, len(records), now_ms, entries, keyed)
+        appended = Appended(self.log_end, queue_offset, len(records), now_ms, entries, keyed)
         self._put(records, now_ms)
         if entries:
             self.next_queue_offsets[queue] = queue_offset + len(entries) // ENTRY_BYTES
@@ -266,19 +286,18 @@ class CommitLog:
 
     def _laid_out(
         self, message: Message, queue_offset: int, now_ms: int, lay: Callable[..., LaidOut]
-    ) -> tuple[LogOffset, LaidOut]:
+    ) -> LaidOut:
         """The message laid out for where it goes: here, or at the start of the next file."""
         while True:
-            log_offset = self.log_end
             laid = lay(
                 message,
                 queue_offset=queue_offset,
-                log_offset=log_offset,
+                log_offset=self.log_end,
                 store_timestamp_ms=now_ms,
                 store_host=self._store_host,
             )
             if len(laid.records) <= self._room_bytes():
-                return log_offset, laid
+                return laid
             self._roll(len(laid.records))
 
     def _lay_out_all(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tanist.errors import CorruptRecord, LocalProtocolError, RemoteProtocolError
 from tanist.model.delay_levels import due_ms
-from tanist.model.message import Appended, Message, is_keyed, is_queued
+from tanist.model.message import Appended, is_keyed, is_queued
 from tanist.model.offsets import LogOffset
 from tanist.model.property_names import DELAY
 from tanist.model.topics import SCHEDULE_TOPIC
@@ -47,11 +47,11 @@ class Dispatcher:
         self.listeners: list[Callable[[str, int, int], None]] = []
         """Told that a queue has grown: its topic, its id, and one past its last offset."""
 
-    def note(self, message: Message, place: Appended) -> None:
+    def note(self, queue: tuple[str, int], place: Appended) -> None:
         """Take note of what was appended just now: the next run need not read it from the log."""
         # When a delayed message is due does not stand in it; such are read like those of others.
-        if len(self._fresh) < BATCH_RECORDS and message.topic != SCHEDULE_TOPIC:
-            self._fresh.append(((message.topic, message.queue_id), place))
+        if len(self._fresh) < BATCH_RECORDS and queue[0] != SCHEDULE_TOPIC:
+            self._fresh.append((queue, place))
 
     def run(self, limit: int | None = None) -> int:
         """Index the records up to ``limit`` (the log's end if not said); how many there were.

@@ -18,6 +18,7 @@ from tanist.model.epochs import EpochHistory
 from tanist.model.host import pack_host
 from tanist.model.message import Appended, Message
 from tanist.model.offsets import QueueOffset
+from tanist.protocol.layout import LaidOut
 from tanist.protocol.record import Record
 from tanist.store.checkpoints import Checkpoints, PendingCheckpoint
 from tanist.store.commitlog import CommitLog
@@ -159,14 +160,24 @@ class MessageStore:
         """Append one message to the log. ``dispatch`` makes it visible in its queue."""
         self._check_queue(message)
         appended = self.log.append(message)
-        self.dispatcher.note(message, appended)
+        self.dispatcher.note((message.topic, message.queue_id), appended)
         return appended
+
+    def append_laid(
+        self, queue: tuple[str, int], queue_offset: int, laid: LaidOut, store_timestamp_ms: int
+    ) -> bool:
+        """Append what was laid out already for where it goes; see CommitLog.append_laid."""
+        appended = self.log.append_laid(queue, queue_offset, laid, store_timestamp_ms)
+        if appended is None:
+            return False
+        self.dispatcher.note(queue, appended)
+        return True
 
     def append_packed(self, batch: Message) -> Appended:
         """Append the messages that a batch has in its body, as one unit."""
         self._check_queue(batch)
         appended = self.log.append_packed(batch)
-        self.dispatcher.note(batch, appended)
+        self.dispatcher.note((batch.topic, batch.queue_id), appended)
         return appended
 
     def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
@@ -175,7 +186,7 @@ class MessageStore:
             self._check_queue(message)
         appended = self.log.append_batch(messages)
         for message, place in zip(messages, appended, strict=True):
-            self.dispatcher.note(message, place)
+            self.dispatcher.note((message.topic, message.queue_id), place)
         return appended
 
     def append_raw(self, log_offset: int, data: bytes | memoryview) -> int:
