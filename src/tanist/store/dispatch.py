@@ -61,7 +61,7 @@ class Dispatcher:
         end = self._log.log_end if limit is None else min(limit, self._log.log_end)
         self.dispatched_to = max(self.dispatched_to, self._log.log_start)
         count = self._fresh_batch(end)
-        while batch := self._batch(end):
+        while self.dispatched_to < end and (batch := self._batch(end)):
             count += batch
         return count
 
@@ -158,7 +158,7 @@ class Dispatcher:
         try:
             self._write_runs()
         finally:
-            self._index.write()
+            self._index.write_many()
         self.dispatched_to = LogOffset(position)
         self.last_timestamp_ms = self._taken_ms
 

@@ -326,10 +326,11 @@ class MessageStore:
     def start_checkpoint(self) -> PendingCheckpoint:
         """The part of a checkpoint that needs the store's thread; the disk's part may run on another.
 
-        Raises DiskFull if there is no room for what the queues have in memory: a crash would lose it, so
+        Raises DiskFull if there is no room for what the indexes have in memory: a crash would lose it, so
         the last checkpoint stays the true one.
         """
         self.queues.write()
+        self.index.write()
         return self._checkpoints.start(
             stamp_ms=self.last_timestamp_ms,
             index_stamp_ms=self.index.full_to_ms,
