@@ -9,10 +9,11 @@ the same work step by step, and says what is wrong where something is.
 from tanist.broker.intake import Intake
 from tanist.broker.state import BrokerState
 from tanist.broker.system_topics import is_open_to_sends
+from tanist.model.message import Appended
+from tanist.model.offsets import QueueOffset
 from tanist.model.topics import RETRY_PREFIX, TopicConfig
 from tanist.protocol.command import Command
 from tanist.protocol.frame import SEND_ANSWER_TEXTS
-from tanist.protocol.layout import LaidOut
 
 try:
     from tanist.protocol import _native as native
@@ -33,7 +34,7 @@ class QuickSends:
         """Append the message of a send and return its answer; None if nothing was done: go step by step."""
         state = self._state
         log = state.store.log
-        if native is None or command.header_json is None or state.writer.is_synchronous or not log.is_open:
+        if native is None or command.header_json is None or state.writer.is_synchronous:
             return None
         if state.topics.table is not self._table:
             self._table = state.topics.table
@@ -47,8 +48,8 @@ class QuickSends:
         if taken is None:
             return None
         records, entries, keyed, queue, queue_offset, answer = taken
-        is_appended = state.writer.append_laid(queue, queue_offset, LaidOut(records, entries, keyed), now_ms)
-        return answer if is_appended else None
+        place = Appended(log.log_end, QueueOffset(queue_offset), len(records), now_ms, entries, keyed)
+        return answer if state.writer.append_laid(queue, place, records) else None
 
     def learn(self, topic: TopicConfig) -> None:
         """A send to this topic was taken step by step: the next ones may be quick.

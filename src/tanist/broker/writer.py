@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from tanist.errors import DiskFull, FlushFailed, MQError, NotWritable, ResponseError
 from tanist.model.message import Appended, Message
 from tanist.protocol.codes import ResponseCode
-from tanist.protocol.layout import LaidOut
 from tanist.store import FlushMode, MessageStore
 from tanist.store.flush import Flusher
 
@@ -64,11 +63,9 @@ class LogWriter:
         self._dispatch_soon()
         return appended
 
-    def append_laid(
-        self, queue: tuple[str, int], queue_offset: int, laid: LaidOut, store_timestamp_ms: int
-    ) -> bool:
+    def append_laid(self, queue: tuple[str, int], place: Appended, records: bytes) -> bool:
         """Append what was laid out for the log's end; False, and nothing is done, if it can not go there."""
-        if not self._store.append_laid(queue, queue_offset, laid, store_timestamp_ms):
+        if not self._store.append_laid(queue, place, records):
             return False
         self._dispatch_soon()
         return True

@@ -641,10 +641,75 @@ static PyObject *send_envelope(PyObject *Py_UNUSED(module), PyObject *object)
                          header.language.size, (long long)header.version);
 }
 
+/* The key index: which key of the next entries goes to which slot. */
+enum { INDEX_HEADER_BYTES = 40, SLOT_BYTES = 4, INDEX_ENTRY_BYTES = 20 };
+
+typedef struct {
+    int64_t hash, log_offset, store_timestamp_ms;
+} Key;
+
+static int read_key(PyObject *list, Py_ssize_t number, Key *key)
+{
+    PyObject *keyed = PyList_GET_ITEM(list, number);
+    return PyTuple_Check(keyed) && PyTuple_GET_SIZE(keyed) == 3
+        && read_int(PyTuple_GET_ITEM(keyed, 0), 0, INT32_MAX, &key->hash)
+        && read_int(PyTuple_GET_ITEM(keyed, 1), 0, INT64_MAX, &key->log_offset)
+        && read_int(PyTuple_GET_ITEM(keyed, 2), 0, INT64_MAX / 2, &key->store_timestamp_ms);
+}
+
+/* Put a key into the entry of this number, and chain it to its slot. Whether the slot was empty. */
+static int put_key(uint8_t *file, Key key, uint8_t *entry, uint32_t number, int64_t slot_count, int64_t begin_ms)
+{
+    uint8_t *slot = file + INDEX_HEADER_BYTES + key.hash % slot_count * SLOT_BYTES;
+    int32_t previous = get32(slot);
+    int64_t seconds = key.store_timestamp_ms < begin_ms ? 0 : (key.store_timestamp_ms - begin_ms) / 1000;
+    entry = put32(entry, (uint32_t)key.hash);
+    entry = put64(entry, (uint64_t)key.log_offset);
+    entry = put32(entry, (uint32_t)(seconds > INT32_MAX ? INT32_MAX : seconds));
+    put32(entry, (uint32_t)previous);
+    put32(slot, number);
+    return previous == 0;
+}
+
+static PyObject *put_keys(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t argument_count)
+{
+    Py_buffer file = {0};
+    int64_t slot_count, first, begin_ms, used = 0;
+    int is_plain = 0;
+    if (argument_count != 5 || !PyList_Check(arguments[1])) {
+        PyErr_SetString(PyExc_TypeError, "a file, a list of keys, its slots, a number and a time are needed");
+        return NULL;
+    }
+    PyObject *keyed = arguments[1];
+    Py_ssize_t count = PyList_GET_SIZE(keyed);
+    Key key;
+    if (read_int(arguments[2], 1, INT32_MAX, &slot_count) && read_int(arguments[3], 0, INT32_MAX / 2, &first)
+        && read_int(arguments[4], 0, INT64_MAX / 2, &begin_ms) && count < INT32_MAX / 2
+        && PyObject_GetBuffer(arguments[0], &file, PyBUF_WRITABLE) == 0) {
+        int64_t entries = INDEX_HEADER_BYTES + slot_count * SLOT_BYTES;
+        is_plain = entries + (first + count) * INDEX_ENTRY_BYTES <= file.len;
+        /* Before the first is written: Python could not begin again behind half of them. */
+        for (Py_ssize_t n = 0; n < count && is_plain; n++)
+            is_plain = read_key(keyed, n, &key);
+        for (Py_ssize_t n = 0; n < count && is_plain; n++) {
+            uint8_t *entry = (uint8_t *)file.buf + entries + (first + n) * INDEX_ENTRY_BYTES;
+            read_key(keyed, n, &key);
+            used += put_key(file.buf, key, entry, (uint32_t)(first + n), slot_count, begin_ms);
+        }
+    }
+    if (file.obj != NULL)
+        PyBuffer_Release(&file);
+    if (is_plain)
+        return PyLong_FromLongLong(used);
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"lay_out", (PyCFunction)(void (*)(void))lay_out, METH_FASTCALL, "One message, or None."},
     {"lay_out_batch", (PyCFunction)(void (*)(void))lay_out_batch, METH_FASTCALL, "A batch, or None."},
     {"take_send", (PyCFunction)(void (*)(void))take_send, METH_FASTCALL, "A send, laid out and answered, or None."},
+    {"put_keys", (PyCFunction)(void (*)(void))put_keys, METH_FASTCALL, "Keys into a file of the index, or None."},
     {"send_envelope", send_envelope, METH_O, "What surrounds the fields of a send's header, or None."},
     {NULL, NULL, 0, NULL},
 };

@@ -21,3 +21,11 @@ def take_send(
     header: bytes, body: bytes | memoryview, born_host: bytes, plan: Plan, log_offset: int, now_ms: int, /
 ) -> Taken | None: ...
 def send_envelope(header: bytes, /) -> tuple[int, int, str, int] | None: ...
+def put_keys(
+    file: memoryview | bytearray,
+    keyed: list[tuple[int, int, int]],
+    slot_count: int,
+    first: int,
+    begin_timestamp_ms: int,
+    /,
+) -> int | None: ...

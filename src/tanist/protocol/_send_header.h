@@ -36,7 +36,7 @@ typedef struct {
     int64_t flag, opaque, version;
 } SendHeader;
 
-static int take_literal(Text *text, const char *literal)
+static inline int take_literal(Text *text, const char *literal)
 {
     size_t size = strlen(literal);
     if ((size_t)(text->end - text->at) < size || memcmp(text->at, literal, size) != 0)
@@ -48,21 +48,22 @@ static int take_literal(Text *text, const char *literal)
 /* A string of which the opening quote is taken already. Escapes are stepped over, and told of. */
 static int take_string(Text *text, View *string, int *has_escapes)
 {
-    const uint8_t *start = text->at;
-    *has_escapes = 0;
-    for (; text->at < text->end && *text->at != '"'; text->at++) {
-        if (*text->at < 0x20 || *text->at >= 0x80)
+    const uint8_t *at = text->at, *end = text->end;
+    int is_escaped = 0;
+    for (; at < end && *at != '"'; at++) {
+        if (*at < 0x20 || *at >= 0x80)
             return 0;
-        if (*text->at == '\\') {
-            *has_escapes = 1;
-            if (++text->at == text->end)
+        if (*at == '\\') {
+            is_escaped = 1;
+            if (++at == end)
                 return 0;
         }
     }
-    if (text->at >= text->end)
+    if (at >= end)
         return 0;
-    *string = (View){start, text->at - start};
-    text->at++;
+    *string = (View){text->at, at - text->at};
+    *has_escapes = is_escaped;
+    text->at = at + 1;
     return 1;
 }
 

@@ -65,11 +65,6 @@ class CommitLog:
         return self._segments
 
     @property
-    def is_open(self) -> bool:
-        """Whether messages are taken now."""
-        return self.refusal is None and self.busy is None
-
-    @property
     def log_start(self) -> LogOffset:
         return LogOffset(self._segments.start)
 
@@ -86,16 +81,17 @@ class CommitLog:
         """Append one message. Readers see it at once; it is durable when ``flushed_to`` reaches its end."""
         return self._append(message, lay_out)
 
-    def append_laid(
-        self, queue: tuple[str, int], queue_offset: int, laid: LaidOut, store_timestamp_ms: int
-    ) -> Appended | None:
-        """Append what was laid out for the log's end, the next offset of its queue, and this time.
+    def append_laid(self, queue: tuple[str, int], place: Appended, records: bytes) -> bool:
+        """Append what was laid out for this place: the log's end, and the next offset of its queue.
 
-        None, and nothing is done, if it does not fit into this file or nothing is taken now.
+        False, and nothing is done, if it does not fit into this file or nothing is taken now.
         """
-        if not self.is_open or len(laid.records) > self._room_bytes():
-            return None
-        return self._put_laid(queue, QueueOffset(queue_offset), laid, store_timestamp_ms)
+        assert place.log_offset == self.log_end
+        is_taking = self.refusal is None and self.busy is None
+        if not is_taking or len(records) > self._room_bytes():
+            return False
+        self._put_laid(queue, place, records)
+        return True
 
     def append_packed(self, batch: Message) -> Appended:
         """Append the messages that a batch has in its body: in one file, one behind the other, or nowhere."""
@@ -272,17 +268,15 @@ class CommitLog:
         if not is_queued(message.sys_flag):
             queue_offset = QueueOffset(0)
         now_ms = self._clock.now_ms()
-        return self._put_laid(queue, queue_offset, self._laid_out(message, queue_offset, now_ms, lay), now_ms)
-
-    def _put_laid(
-        self, queue: tuple[str, int], queue_offset: QueueOffset, laid: LaidOut, now_ms: int
-    ) -> Appended:
-        records, entries, keyed = laid
+        records, entries, keyed = self._laid_out(message, queue_offset, now_ms, lay)
         appended = Appended(self.log_end, queue_offset, len(records), now_ms, entries, keyed)
-        self._put(records, now_ms)
-        if entries:
-            self.next_queue_offsets[queue] = queue_offset + len(entries) // ENTRY_BYTES
+        self._put_laid(queue, appended, records)
         return appended
+
+    def _put_laid(self, queue: tuple[str, int], place: Appended, records: bytes) -> None:
+        self._put(records, place.store_timestamp_ms)
+        if place.entries:
+            self.next_queue_offsets[queue] = place.queue_offset + len(place.entries) // ENTRY_BYTES
 
     def _laid_out(
         self, message: Message, queue_offset: int, now_ms: int, lay: Callable[..., LaidOut]

@@ -94,7 +94,7 @@ class Segment:
         The first four bytes, the size, come last: until they are there the log ends before this
         record, so a process killed half way leaves nothing that looks like one.
         """
-        self._map[position + 4 : position + len(data)] = data[4:]
+        self._map[position + 4 : position + len(data)] = memoryview(data)[4:]
         self._map[position : position + 4] = data[:4]
 
     def put_raw(self, position: int, data: bytes | memoryview) -> None:

@@ -18,7 +18,6 @@ from tanist.model.epochs import EpochHistory
 from tanist.model.host import pack_host
 from tanist.model.message import Appended, Message
 from tanist.model.offsets import QueueOffset
-from tanist.protocol.layout import LaidOut
 from tanist.protocol.record import Record
 from tanist.store.checkpoints import Checkpoints, PendingCheckpoint
 from tanist.store.commitlog import CommitLog
@@ -163,14 +162,11 @@ class MessageStore:
         self.dispatcher.note((message.topic, message.queue_id), appended)
         return appended
 
-    def append_laid(
-        self, queue: tuple[str, int], queue_offset: int, laid: LaidOut, store_timestamp_ms: int
-    ) -> bool:
+    def append_laid(self, queue: tuple[str, int], place: Appended, records: bytes) -> bool:
         """Append what was laid out already for where it goes; see CommitLog.append_laid."""
-        appended = self.log.append_laid(queue, queue_offset, laid, store_timestamp_ms)
-        if appended is None:
+        if not self.log.append_laid(queue, place, records):
             return False
-        self.dispatcher.note(queue, appended)
+        self.dispatcher.note(queue, place)
         return True
 
     def append_packed(self, batch: Message) -> Appended:
