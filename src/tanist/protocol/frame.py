@@ -107,10 +107,13 @@ class FrameDecoder:
                 yield command
             while len(data) - position >= _PREFIX_BYTES:
                 frame_bytes, word = self._measure(view, position)
-                if position + frame_bytes > len(data):
+                end = position + frame_bytes
+                if end > len(data):
                     break
-                yield _decode_frame(view[position : position + frame_bytes], word)
-                position += frame_bytes
+                header_end = position + _PREFIX_BYTES + (word & _HEADER_BYTES_MASK)
+                header = data[position + _PREFIX_BYTES : header_end]
+                yield _decode_frame(header, view[header_end:end], word >> _ENCODING_SHIFT)
+                position = end
             if position < len(data):
                 self._partial += view[position:]
         except RemoteProtocolError as error:
@@ -130,7 +133,9 @@ class FrameDecoder:
         if len(partial) < frame_bytes:
             return len(view), None
         self._partial = bytearray()
-        return taken + lacking, _decode_frame(memoryview(partial), word)
+        header_end = _PREFIX_BYTES + (word & _HEADER_BYTES_MASK)
+        header, body = bytes(partial[_PREFIX_BYTES:header_end]), memoryview(partial)[header_end:]
+        return taken + lacking, _decode_frame(header, body, word >> _ENCODING_SHIFT)
 
     def _measure(self, data: memoryview | bytearray, position: int) -> tuple[int, int]:
         """The size of the frame that begins here and its second word, once both lengths are plausible."""
@@ -202,10 +207,7 @@ def encode_pull_head(
     return _PREFIX.pack(_TOTAL_BYTES + len(header) + body_bytes, len(header)) + header
 
 
-def _decode_frame(frame: memoryview, word: int) -> Command:
-    header_end = _PREFIX_BYTES + (word & _HEADER_BYTES_MASK)
-    header, body = bytes(frame[_PREFIX_BYTES:header_end]), frame[header_end:]
-    encoding = word >> _ENCODING_SHIFT
+def _decode_frame(header: bytes, body: memoryview, encoding: int) -> Command:
     if encoding == _JSON:
         return decode_json_header(header, body)
     if encoding == _BINARY:

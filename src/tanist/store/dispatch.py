@@ -87,7 +87,8 @@ class Dispatcher:
                     run.data += place.entries
                     run.next_offset += entry_count
                     run.indexed_to = behind
-                self._index.extend(place.keyed)
+                if place.keyed:
+                    self._index.extend(place.keyed)
                 self._taken_ms = place.store_timestamp_ms
                 count += entry_count or 1
                 position = behind
