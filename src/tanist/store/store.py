@@ -33,7 +33,7 @@ from tanist.store.queues import Queues, check_topic_name
 from tanist.store.retention import plan_retention
 from tanist.store.segment import Segment
 from tanist.store.segments import Segments
-from tanist.store.settings import StoreSettings
+from tanist.store.settings import FlushMode, StoreSettings
 from tanist.store.time_lookup import Boundary
 from tanist.store.truncation import Truncation
 
@@ -60,7 +60,11 @@ class MessageStore:
         self.epochs = EpochHistory()
         segments = Segments(disk, root / "commitlog", settings.mapped_file_size_commit_log)
         self.log = CommitLog(
-            segments, store_host=store_host, max_body_bytes=settings.max_message_size, clock=clock
+            segments,
+            store_host=store_host,
+            max_body_bytes=settings.max_message_size,
+            clock=clock,
+            is_warming=settings.flush_disk_type is FlushMode.ASYNC_FLUSH,
         )
         self._deletions = Deletions(disk, root)
         self.queues = Queues(disk, root / "consumequeue", settings.queue_file_bytes, self._deletions)
