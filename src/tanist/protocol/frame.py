@@ -176,7 +176,8 @@ def encode_send_answer(
     header, and for text that JSON would have to escape.
     """
     id_text, key_text = msg_id.encode(), unique_key.encode()
-    if request.encoding is _BINARY or not (id_text.isalnum() and key_text.isalnum()):
+    # The ids of a batch have commas between them.
+    if request.encoding is _BINARY or not (id_text.replace(b",", b"").isalnum() and key_text.isalnum()):
         answer = SendMessageResponse(
             msg_id=msg_id, queue_id=queue_id, queue_offset=queue_offset, transaction_id=unique_key
         )
