@@ -1,4 +1,4 @@
-"""Builds the C twin of ``tanist.protocol.layout`` where that can be done. Tanist works without it, slower.
+"""Builds the C twin of what Python does with messages, where that can be done. Tanist works without it.
 
 A C compiler of the machine is taken if there is one, else the one that the ``ziglang`` package brings.
 """

@@ -3,6 +3,7 @@
 import itertools
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -98,10 +99,7 @@ def dispatch_until_full(disk: SmallDisk) -> None:
             ledger.append(store)
         disk.fill(leave_bytes=page_count * PAGE_BYTES)
 
-        def index(store: MessageStore = store) -> None:
-            store.dispatch()
-            store.queues.write()
-
+        index = partial(write_indexes, store)
         full = failure_of(index)
         is_full = full is not None
         if full is not None:
@@ -123,6 +121,13 @@ def dispatch_until_full(disk: SmallDisk) -> None:
     assert page_count > 8
 
 
+def write_indexes(store: MessageStore) -> None:
+    """Index all there is, down to the files."""
+    store.dispatch()
+    store.queues.write()
+    store.index.write()
+
+
 def close_and_open_when_full(disk: SmallDisk) -> None:
     store, ledger = open_on(disk), Ledger()
     for _ in range(20):
@@ -142,7 +147,7 @@ def truncate_when_full(disk: SmallDisk) -> None:
         ledger.append(store)
     disk.fill()
     # Neither can what is kept be indexed nor, when it is, the cut be noted. Nothing is cut, then.
-    assert failure_of(store.dispatch)
+    assert failure_of(lambda: write_indexes(store))
     assert failure_of(lambda: ledger.truncate(store, 15))
     disk.free()
     ledger.truncating_to = None

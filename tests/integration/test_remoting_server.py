@@ -10,8 +10,10 @@ import psutil
 import pytest
 
 from tanist.protocol import Command, HeaderEncoding, encode_command
+from tanist.protocol.frame import encode_head
 from tanist.remoting import CloseCause, Connection, RemotingServer, ServerLimits, bind_port
 from tanist.remoting import connections as connections_module
+from tanist.remoting.replies import Pieces
 from tests.support.conditions import until
 from tests.support.remoting import (
     ECHO,
@@ -288,6 +290,26 @@ def test_a_slow_reader_gets_everything_in_the_end(run: Run) -> None:
                 answer = await peer.receive()
                 assert (answer.opaque, len(answer.body)) == (number, BIG_BYTES)
             assert (await peer.receive()).opaque == 40
+
+    run(scenario())
+
+
+@on_both_loops
+def test_answers_in_pieces_arrive_whole_and_in_order_also_at_a_slow_reader(run: Run) -> None:
+    """More pieces than one call of the system takes, of which it takes the first part at once."""
+    body = bytes(range(256)) * 4096
+
+    def cut(request: Command, _connection: Connection) -> Pieces:
+        pieces = [memoryview(body)[at : at + 600] for at in range(0, len(body), 600)]
+        return [encode_head(request.reply(), len(body)), *pieces]
+
+    async def scenario() -> None:
+        async with serving({**HANDLERS, BIG: cut}) as server, peer_of(server) as peer:
+            peer.send(*(Command.request(BIG, opaque=n) for n in range(20)), Command.request(ECHO, opaque=20))
+            for number in range(20):
+                answer = await peer.receive()
+                assert (answer.opaque, answer.body) == (number, body)
+            assert (await peer.receive()).opaque == 20
 
     run(scenario())
 

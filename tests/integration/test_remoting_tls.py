@@ -9,15 +9,18 @@ import pytest
 
 from tanist.errors import ConnectFailed, RemotingError
 from tanist.protocol import Command, encode_command
+from tanist.protocol.frame import encode_head
 from tanist.remoting import (
     ClientAuth,
     CloseCause,
+    Connection,
     RemotingClient,
     RemotingServer,
     ServerLimits,
     TlsMode,
     TlsSettings,
 )
+from tanist.remoting.replies import Pieces
 from tests.support.conditions import until
 from tests.support.remoting import ECHO, Peer, Run, in_time, on_both_loops, peer_of, serving
 from tests.support.tls import certificate, key
@@ -96,6 +99,26 @@ def test_a_slow_reader_behind_tls_gets_everything_in_the_end(run: Run) -> None:
                 peer.write(frame)
             for _ in range(20):
                 assert len((await peer.receive()).body) == 1 << 20
+
+    run(scenario())
+
+
+@on_both_loops
+def test_answers_in_pieces_pass_through_tls(run: Run) -> None:
+    body = bytes(range(256)) * 4096
+
+    def cut(request: Command, _connection: Connection) -> Pieces:
+        return [encode_head(request.reply(), len(body)), memoryview(body)[:70_000], memoryview(body)[70_000:]]
+
+    async def scenario() -> None:
+        async with (
+            serving({ECHO: cut}, tls=server_tls()) as server,
+            peer_of(server, tls=lax_context()) as peer,
+        ):
+            peer.send(*(Command.request(ECHO, opaque=number) for number in range(5)))
+            for number in range(5):
+                answer = await peer.receive()
+                assert (answer.opaque, answer.body) == (number, body)
 
     run(scenario())
 

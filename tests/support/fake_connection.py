@@ -4,6 +4,13 @@ from tanist.model.host import pack_host
 from tanist.protocol.command import Command
 from tanist.protocol.frame import FrameDecoder
 from tanist.remoting import Connection
+from tanist.remoting.replies import Pieces
+
+
+def decode_answer(answer: bytes | Pieces) -> list[Command]:
+    """The Commands of what a handler answered, or of what was sent to a peer."""
+    whole = answer if isinstance(answer, bytes) else b"".join(answer)
+    return list(FrameDecoder().feed(whole))
 
 
 class FakeConnection(Connection):
@@ -24,9 +31,9 @@ class FakeConnection(Connection):
     def is_open(self) -> bool:
         return self.closed_for is None
 
-    def send(self, data: bytes | Command) -> None:
+    def send(self, data: bytes | Pieces | Command) -> None:
         if self.is_open:
-            self.sent += [data] if isinstance(data, Command) else FrameDecoder().feed(data)
+            self.sent += [data] if isinstance(data, Command) else decode_answer(data)
 
     def close(self, reason: str) -> None:
         self.closed_for = self.closed_for or reason

@@ -25,8 +25,9 @@ class Intake:
     """Checks sends and completes their messages, as one broker does it."""
 
     def __init__(self, *, cluster: str, max_body_bytes: int) -> None:
-        self._max_body_bytes = max_body_bytes
-        self._stamp = encode_properties({CLUSTER: cluster, MSG_REGION: DEFAULT_REGION, TRACE_ON: "true"})
+        self.max_body_bytes = max_body_bytes
+        self.stamp = encode_properties({CLUSTER: cluster, MSG_REGION: DEFAULT_REGION, TRACE_ON: "true"})
+        """What the broker adds to the properties of every message."""
 
     def accept(
         self,
@@ -45,10 +46,10 @@ class Intake:
         """
         if not body:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "the message has no body")
-        if len(body) > self._max_body_bytes:
+        if len(body) > self.max_body_bytes:
             raise ResponseError(
                 ResponseCode.MESSAGE_ILLEGAL,
-                f"a body of {len(body)} bytes; at most {self._max_body_bytes} are taken",
+                f"a body of {len(body)} bytes; at most {self.max_body_bytes} are taken",
             )
         if request.sys_flag & _ENDED:
             raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a send can not commit or roll back")
@@ -72,7 +73,7 @@ class Intake:
     def _stamped(self, properties: bytes, fresh_id: str) -> bytes:
         """The producer's properties, byte for byte, and behind them what the broker adds."""
         unique = f"{UNIQ_KEY}\x01{fresh_id}\x02".encode() if fresh_id else b""
-        stamped = join_properties(properties, unique + self._stamp)
+        stamped = join_properties(properties, unique + self.stamp)
         if len(stamped) > MAX_PROPERTIES_BYTES or 0 in stamped:
             raise ResponseError(
                 ResponseCode.MESSAGE_ILLEGAL,

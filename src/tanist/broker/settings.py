@@ -11,7 +11,7 @@ import msgspec
 from tanist.broker.names import check_topic_name
 from tanist.errors import ConfigError, ResponseError
 from tanist.model.integers import INT32_MAX
-from tanist.model.topics import TRACE_TOPIC, Permission
+from tanist.model.topics import READ, TRACE_TOPIC, WRITE, Permission
 from tanist.store.settings import LONGEST_INTERVAL_MS
 
 MASTER_ID = 0
@@ -242,11 +242,11 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def is_readable(self) -> bool:
-        return bool(self.broker_permission & Permission.READ)
+        return bool(self.broker_permission & READ)
 
     @property
     def is_writable(self) -> bool:
-        return bool(self.broker_permission & Permission.WRITE)
+        return bool(self.broker_permission & WRITE)
 
 
 _KEYS = {field.name: field.encode_name for field in msgspec.structs.fields(BrokerSettings)}

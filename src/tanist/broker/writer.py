@@ -63,6 +63,13 @@ class LogWriter:
         self._dispatch_soon()
         return appended
 
+    def append_laid(self, queue: tuple[str, int], place: Appended, records: bytes) -> bool:
+        """Append what was laid out for the log's end; False, and nothing is done, if it can not go there."""
+        if not self._store.append_laid(queue, place, records):
+            return False
+        self._dispatch_soon()
+        return True
+
     def append_packed(self, batch: Message) -> Appended:
         appended = self._store.append_packed(batch)
         self._dispatch_soon()

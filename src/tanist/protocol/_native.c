@@ -1,14 +1,17 @@
-/* Messages as the log and its indexes get them; layout.py says what and why.
+/* Messages as the log and its indexes get them, and whole sends; layout.py and quick_send.py say what and why.
  *
  * Everything here is the plain case: IPv4 hosts, a short ASCII topic, tags and keys in ASCII, no NUL in
  * the properties, lengths that add up, a message that enters its queue. For any other the answer is None,
  * and the Python beside this has the last word. So nothing here ever raises but for want of memory.
  */
 
+#define _GNU_SOURCE /* for memmem */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "_send_header.h"
 
 #define MAGIC_V1 0xDAA320A7u
 #define HOST_BYTES 8
@@ -30,11 +33,6 @@ static PyObject *name_topic, *name_queue_id, *name_body, *name_properties, *name
     *name_born_timestamp_ms, *name_born_host, *name_reconsume_times, *name_prepared;
 
 static uint32_t crc_tables[8][256];
-
-typedef struct {
-    const uint8_t *data;
-    Py_ssize_t size;
-} View;
 
 /* What all messages of one call share. */
 typedef struct {
@@ -437,14 +435,287 @@ static PyObject *lay_out_batch(PyObject *Py_UNUSED(module), PyObject *const *arg
     return lay(arguments, count, 1);
 }
 
+/* What stays the same from send to send, as SendPlan has it. */
+typedef struct {
+    PyObject *queue_counts, *next_offsets, *heads;
+    View store_host, stamp;
+    int64_t max_body_bytes;
+} Plan;
+
+/* The answer, between the texts that are always the same. */
+enum { ANSWER_HEADS = 6, ANSWER_BYTES = 256 };
+
+static int read_plan(PyObject *object, Plan *plan)
+{
+    if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 6)
+        return 0;
+    plan->queue_counts = PyTuple_GET_ITEM(object, 0);
+    plan->next_offsets = PyTuple_GET_ITEM(object, 1);
+    plan->heads = PyTuple_GET_ITEM(object, 5);
+    return PyDict_Check(plan->queue_counts) && PyDict_Check(plan->next_offsets)
+        && view_bytes(PyTuple_GET_ITEM(object, 2), HOST_BYTES, &plan->store_host) && plan->store_host.size == HOST_BYTES
+        && view_bytes(PyTuple_GET_ITEM(object, 3), MAX_PROPERTIES_BYTES, &plan->stamp)
+        && read_int(PyTuple_GET_ITEM(object, 4), 0, INT32_MAX / 2, &plan->max_body_bytes)
+        && PyTuple_Check(plan->heads) && PyTuple_GET_SIZE(plan->heads) == ANSWER_HEADS;
+}
+
+static int contains(View text, const char *word)
+{
+    return memmem(text.data, (size_t)text.size, word, strlen(word)) != NULL;
+}
+
+static int is_alphanumeric(View text)
+{
+    for (Py_ssize_t n = 0; n < text.size; n++) {
+        uint8_t letter = text.data[n] | 0x20;
+        if (!((letter >= 'a' && letter <= 'z') || (text.data[n] >= '0' && text.data[n] <= '9')))
+            return 0;
+    }
+    return text.size > 0;
+}
+
+/* A send that goes to its own queue at once, in a queue that is known. A new reference to the queue's key and
+ * the offset that is next there, or NULL, perhaps with an error set that does not matter. */
+static PyObject *find_queue(const Plan *plan, const SendHeader *header, int64_t *queue_offset)
+{
+    View topic = header->fields[TOPIC_FIELD];
+    int64_t queue_id = header->numbers[QUEUE_ID_FIELD], queue_count = 0;
+    PyObject *name = PyUnicode_DecodeASCII((const char *)topic.data, topic.size, NULL);
+    PyObject *queue = NULL, *next = NULL;
+    if (name != NULL && read_int(PyDict_GetItemWithError(plan->queue_counts, name), 0, INT32_MAX, &queue_count)
+        && 0 <= queue_id && queue_id < queue_count)
+        queue = Py_BuildValue("(OL)", name, (long long)queue_id);
+    Py_XDECREF(name);
+    if (queue != NULL)
+        next = PyDict_GetItemWithError(plan->next_offsets, queue);
+    if (next != NULL && read_int(next, 0, INT64_MAX / 2, queue_offset))
+        return queue;
+    Py_XDECREF(queue);
+    return NULL;
+}
+
+static uint8_t *put_hex(uint8_t *to, View bytes)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    for (Py_ssize_t n = 0; n < bytes.size; n++) {
+        *to++ = (uint8_t)digits[bytes.data[n] >> 4];
+        *to++ = (uint8_t)digits[bytes.data[n] & 15];
+    }
+    return to;
+}
+
+static uint8_t *put_decimal(uint8_t *to, int64_t value)
+{
+    return to + sprintf((char *)to, "%lld", (long long)value);
+}
+
+/* The whole frame. The texts of the plan stand before each value and behind the last. */
+static PyObject *make_answer(const Plan *plan, const Common *common, const SendHeader *header, int64_t log_offset,
+                             int64_t queue_offset, View unique_key)
+{
+    uint8_t values[ANSWER_BYTES], *ends[ANSWER_HEADS], place[HOST_BYTES + 8], *to = values;
+    View heads[ANSWER_HEADS], id = {place, sizeof place};
+    Py_ssize_t size = 0;
+    for (int n = 0; n < ANSWER_HEADS; n++) {
+        if (!view_bytes(PyTuple_GET_ITEM(plan->heads, n), MAX_PROPERTIES_BYTES, &heads[n]))
+            return NULL;
+        size += heads[n].size;
+    }
+    put64(put_view(place, plan->store_host), (uint64_t)log_offset);
+    ends[0] = to = put_hex(to, id);
+    ends[1] = to = put_decimal(to, common->queue_id);
+    ends[2] = to = put_decimal(to, queue_offset);
+    ends[3] = to = put_view(to, unique_key);
+    ends[4] = to = put_decimal(to, header->opaque);
+    size += to - values;
+    PyObject *answer = PyBytes_FromStringAndSize(NULL, 8 + size);
+    if (answer == NULL)
+        return NULL;
+    to = put32(put32((uint8_t *)PyBytes_AS_STRING(answer), (uint32_t)(4 + size)), (uint32_t)size);
+    for (int n = 0; n < ANSWER_HEADS; n++) {
+        const uint8_t *start = n == 0 ? values : ends[n - 1];
+        to = put_view(to, heads[n]);
+        if (n < ANSWER_HEADS - 1)
+            to = put_view(to, (View){start, ends[n] - start});
+    }
+    return answer;
+}
+
+/* Whether a send is plain: one message that neither waits nor ends a transaction, with an id of its own. */
+static int is_plain_send(const SendHeader *header, View properties, const Plan *plan, View *unique_key)
+{
+    View tag = {NULL, 0}, keys = {NULL, 0};
+    return (header->numbers['f' - 'a'] & TRANSACTION_MASK) == 0 && !header->numbers['m' - 'a']
+        && find_fields(properties, &tag, unique_key, &keys) && is_alphanumeric(*unique_key)
+        && unique_key->size <= ANSWER_BYTES / 2 && !contains(properties, "DELAY") && !contains(properties, "TIMER_")
+        && !contains(properties, "TRAN_MSG") && joined_size(properties, plan->stamp) <= MAX_PROPERTIES_BYTES;
+}
+
+static void set_common(Common *common, const SendHeader *header, const Plan *plan, View born_host, int64_t now_ms)
+{
+    memset(common, 0, sizeof *common);
+    common->topic = header->fields[TOPIC_FIELD];
+    common->born_host = born_host;
+    common->store_host = plan->store_host;
+    common->queue_id = (int32_t)header->numbers[QUEUE_ID_FIELD];
+    common->sys_flag = (int32_t)header->numbers['f' - 'a'] & ~HOST_V6_BITS;
+    common->reconsume_times = (int32_t)header->numbers['j' - 'a'];
+    common->born_timestamp_ms = header->numbers['g' - 'a'];
+    common->store_timestamp_ms = now_ms;
+}
+
+/* Lay out a send of which everything was read. NULL: it is not for us, or an error is set. */
+static PyObject *lay_send(const Plan *plan, Common *common, const SendHeader *header, int64_t log_offset,
+                          View properties, View body, View unique_key)
+{
+    View separator = {(const uint8_t *)"#", 1};
+    Cursor cursor = {NULL, NULL, 0, log_offset, NULL};
+    PyObject *queue = find_queue(plan, header, &cursor.queue_offset), *taken = NULL;
+    PyObject *records = NULL, *entries = NULL, *answer = NULL;
+    int64_t queue_offset = cursor.queue_offset;
+    if (queue != NULL && hash_on(&common->topic_hash, common->topic) && hash_on(&common->topic_hash, separator)) {
+        Py_ssize_t size = record_size(common, body.size, joined_size(properties, plan->stamp));
+        records = PyBytes_FromStringAndSize(NULL, size);
+        entries = PyBytes_FromStringAndSize(NULL, ENTRY_BYTES);
+        cursor.keyed = PyList_New(0);
+        answer = make_answer(plan, common, header, log_offset, queue_offset, unique_key);
+        if (records != NULL && entries != NULL && cursor.keyed != NULL && answer != NULL) {
+            cursor.record = (uint8_t *)PyBytes_AS_STRING(records);
+            cursor.entry = (uint8_t *)PyBytes_AS_STRING(entries);
+            int32_t flag = (int32_t)header->numbers['h' - 'a'];
+            if (put_message(common, &cursor, body, properties, plan->stamp, flag) == 1)
+                taken = Py_BuildValue("(OOOOLO)", records, entries, cursor.keyed, queue, (long long)queue_offset, answer);
+        }
+    }
+    Py_XDECREF(queue);
+    Py_XDECREF(records);
+    Py_XDECREF(entries);
+    Py_XDECREF(cursor.keyed);
+    Py_XDECREF(answer);
+    return taken;
+}
+
+static PyObject *take_send(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+{
+    SendHeader header;
+    Plan plan;
+    Common common;
+    Py_buffer body = {0};
+    View header_text, born_host, unique_key = {NULL, 0};
+    int64_t log_offset, now_ms;
+    uint8_t unescaped[MAX_PROPERTIES_BYTES];
+    PyObject *taken = NULL;
+    if (count != 6) {
+        PyErr_SetString(PyExc_TypeError, "a header, a body, a host, a plan, a log offset and a time are needed");
+        return NULL;
+    }
+    if (view_bytes(arguments[0], MAX_PROPERTIES_BYTES, &header_text) && read_send_header(header_text, &header)
+        && header.fields[TOPIC_FIELD].size > 0 && header.fields[TOPIC_FIELD].size <= MAX_TOPIC_BYTES
+        && view_bytes(arguments[2], HOST_BYTES, &born_host) && born_host.size == HOST_BYTES
+        && read_plan(arguments[3], &plan) && read_int(arguments[4], 0, INT64_MAX / 2, &log_offset)
+        && read_int(arguments[5], 0, INT64_MAX, &now_ms) && PyObject_GetBuffer(arguments[1], &body, PyBUF_SIMPLE) == 0
+        && body.len > 0 && body.len <= plan.max_body_bytes) {
+        View properties = {unescaped, unescape(header.fields[PROPERTIES_FIELD], unescaped)};
+        if (properties.size > 0 && is_plain_send(&header, properties, &plan, &unique_key)) {
+            set_common(&common, &header, &plan, born_host, now_ms);
+            taken = lay_send(&plan, &common, &header, log_offset, properties, (View){body.buf, body.len}, unique_key);
+        }
+    }
+    if (body.obj != NULL)
+        PyBuffer_Release(&body);
+    if (taken != NULL)
+        return taken;
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+static PyObject *send_envelope(PyObject *Py_UNUSED(module), PyObject *object)
+{
+    SendHeader header;
+    View text;
+    uint8_t unescaped[MAX_PROPERTIES_BYTES];
+    if (!view_bytes(object, MAX_PROPERTIES_BYTES, &text) || !read_send_header(text, &header)
+        || unescape(header.fields[PROPERTIES_FIELD], unescaped) < 0)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(LLs#L)", (long long)header.opaque, (long long)header.flag, (const char *)header.language.data,
+                         header.language.size, (long long)header.version);
+}
+
+/* The key index: which key of the next entries goes to which slot. */
+enum { INDEX_HEADER_BYTES = 40, SLOT_BYTES = 4, INDEX_ENTRY_BYTES = 20 };
+
+typedef struct {
+    int64_t hash, log_offset, store_timestamp_ms;
+} Key;
+
+static int read_key(PyObject *list, Py_ssize_t number, Key *key)
+{
+    PyObject *keyed = PyList_GET_ITEM(list, number);
+    return PyTuple_Check(keyed) && PyTuple_GET_SIZE(keyed) == 3
+        && read_int(PyTuple_GET_ITEM(keyed, 0), 0, INT32_MAX, &key->hash)
+        && read_int(PyTuple_GET_ITEM(keyed, 1), 0, INT64_MAX, &key->log_offset)
+        && read_int(PyTuple_GET_ITEM(keyed, 2), 0, INT64_MAX / 2, &key->store_timestamp_ms);
+}
+
+/* Put a key into the entry of this number, and chain it to its slot. Whether the slot was empty. */
+static int put_key(uint8_t *file, Key key, uint8_t *entry, uint32_t number, int64_t slot_count, int64_t begin_ms)
+{
+    uint8_t *slot = file + INDEX_HEADER_BYTES + key.hash % slot_count * SLOT_BYTES;
+    int32_t previous = get32(slot);
+    int64_t seconds = key.store_timestamp_ms < begin_ms ? 0 : (key.store_timestamp_ms - begin_ms) / 1000;
+    entry = put32(entry, (uint32_t)key.hash);
+    entry = put64(entry, (uint64_t)key.log_offset);
+    entry = put32(entry, (uint32_t)(seconds > INT32_MAX ? INT32_MAX : seconds));
+    put32(entry, (uint32_t)previous);
+    put32(slot, number);
+    return previous == 0;
+}
+
+static PyObject *put_keys(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t argument_count)
+{
+    Py_buffer file = {0};
+    int64_t slot_count, first, begin_ms, used = 0;
+    int is_plain = 0;
+    if (argument_count != 5 || !PyList_Check(arguments[1])) {
+        PyErr_SetString(PyExc_TypeError, "a file, a list of keys, its slots, a number and a time are needed");
+        return NULL;
+    }
+    PyObject *keyed = arguments[1];
+    Py_ssize_t count = PyList_GET_SIZE(keyed);
+    Key key;
+    if (read_int(arguments[2], 1, INT32_MAX, &slot_count) && read_int(arguments[3], 0, INT32_MAX / 2, &first)
+        && read_int(arguments[4], 0, INT64_MAX / 2, &begin_ms) && count < INT32_MAX / 2
+        && PyObject_GetBuffer(arguments[0], &file, PyBUF_WRITABLE) == 0) {
+        int64_t entries = INDEX_HEADER_BYTES + slot_count * SLOT_BYTES;
+        is_plain = entries + (first + count) * INDEX_ENTRY_BYTES <= file.len;
+        /* Before the first is written: Python could not begin again behind half of them. */
+        for (Py_ssize_t n = 0; n < count && is_plain; n++)
+            is_plain = read_key(keyed, n, &key);
+        for (Py_ssize_t n = 0; n < count && is_plain; n++) {
+            uint8_t *entry = (uint8_t *)file.buf + entries + (first + n) * INDEX_ENTRY_BYTES;
+            read_key(keyed, n, &key);
+            used += put_key(file.buf, key, entry, (uint32_t)(first + n), slot_count, begin_ms);
+        }
+    }
+    if (file.obj != NULL)
+        PyBuffer_Release(&file);
+    if (is_plain)
+        return PyLong_FromLongLong(used);
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"lay_out", (PyCFunction)(void (*)(void))lay_out, METH_FASTCALL, "One message, or None."},
     {"lay_out_batch", (PyCFunction)(void (*)(void))lay_out_batch, METH_FASTCALL, "A batch, or None."},
+    {"take_send", (PyCFunction)(void (*)(void))take_send, METH_FASTCALL, "A send, laid out and answered, or None."},
+    {"put_keys", (PyCFunction)(void (*)(void))put_keys, METH_FASTCALL, "Keys into a file of the index, or None."},
+    {"send_envelope", send_envelope, METH_O, "What surrounds the fields of a send's header, or None."},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "_native", "The fast twin of layout.py.", -1, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_native", "The fast twin of what Python does with messages.", -1, methods, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__native(void)

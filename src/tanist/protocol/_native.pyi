@@ -1,4 +1,9 @@
+from typing import TypeAlias
+
 from tanist.model.message import Message
+
+Plan: TypeAlias = tuple[dict[str, int], dict[tuple[str, int], int], bytes, bytes, int, tuple[bytes, ...]]
+Taken: TypeAlias = tuple[bytes, bytes, list[tuple[int, int, int]], tuple[str, int], int, bytes]
 
 def lay_out(
     message: Message, queue_offset: int, log_offset: int, store_timestamp_ms: int, store_host: bytes, /
@@ -12,3 +17,15 @@ def lay_out_batch(
     max_bytes: int,
     /,
 ) -> tuple[bytes, bytes, list[tuple[int, int, int]]] | None: ...
+def take_send(
+    header: bytes, body: bytes | memoryview, born_host: bytes, plan: Plan, log_offset: int, now_ms: int, /
+) -> Taken | None: ...
+def send_envelope(header: bytes, /) -> tuple[int, int, str, int] | None: ...
+def put_keys(
+    file: memoryview | bytearray,
+    keyed: list[tuple[int, int, int]],
+    slot_count: int,
+    first: int,
+    begin_timestamp_ms: int,
+    /,
+) -> int | None: ...

@@ -21,6 +21,7 @@ from tanist.protocol.headers.send import DEFAULT_REGION, SendMessageResponse
 __all__ = [
     "MAX_BODY_BYTES",
     "MAX_FRAME_BYTES",
+    "SEND_ANSWER_TEXTS",
     "Command",
     "FrameDecoder",
     "encode_command",
@@ -52,6 +53,8 @@ _SEND_ANSWER = (
     b'"serializeTypeCurrentRPC":"JSON","version":%d}'
 ) % (DEFAULT_REGION.encode(), FLAG_RESPONSE, OUR_VERSION)
 
+SEND_ANSWER_TEXTS = tuple(_SEND_ANSWER.replace(b"%d", b"0", 1).replace(b"%d", b"%b").split(b"%b"))
+"""What stands around msg_id, queue_id, queue_offset, unique_key and opaque in the answer to a good send."""
 
 # code, suggested_broker_id, next_begin_offset, min_offset, max_offset, opaque, remark
 _PULL_ANSWER = (
@@ -104,10 +107,13 @@ class FrameDecoder:
                 yield command
             while len(data) - position >= _PREFIX_BYTES:
                 frame_bytes, word = self._measure(view, position)
-                if position + frame_bytes > len(data):
+                end = position + frame_bytes
+                if end > len(data):
                     break
-                yield _decode_frame(view[position : position + frame_bytes], word)
-                position += frame_bytes
+                header_end = position + _PREFIX_BYTES + (word & _HEADER_BYTES_MASK)
+                header = data[position + _PREFIX_BYTES : header_end]
+                yield _decode_frame(header, view[header_end:end], word >> _ENCODING_SHIFT)
+                position = end
             if position < len(data):
                 self._partial += view[position:]
         except RemoteProtocolError as error:
@@ -127,7 +133,9 @@ class FrameDecoder:
         if len(partial) < frame_bytes:
             return len(view), None
         self._partial = bytearray()
-        return taken + lacking, _decode_frame(memoryview(partial), word)
+        header_end = _PREFIX_BYTES + (word & _HEADER_BYTES_MASK)
+        header, body = bytes(partial[_PREFIX_BYTES:header_end]), memoryview(partial)[header_end:]
+        return taken + lacking, _decode_frame(header, body, word >> _ENCODING_SHIFT)
 
     def _measure(self, data: memoryview | bytearray, position: int) -> tuple[int, int]:
         """The size of the frame that begins here and its second word, once both lengths are plausible."""
@@ -168,7 +176,8 @@ def encode_send_answer(
     header, and for text that JSON would have to escape.
     """
     id_text, key_text = msg_id.encode(), unique_key.encode()
-    if request.encoding is _BINARY or not (id_text.isalnum() and key_text.isalnum()):
+    # The ids of a batch have commas between them.
+    if request.encoding is _BINARY or not (id_text.replace(b",", b"").isalnum() and key_text.isalnum()):
         answer = SendMessageResponse(
             msg_id=msg_id, queue_id=queue_id, queue_offset=queue_offset, transaction_id=unique_key
         )
@@ -199,10 +208,7 @@ def encode_pull_head(
     return _PREFIX.pack(_TOTAL_BYTES + len(header) + body_bytes, len(header)) + header
 
 
-def _decode_frame(frame: memoryview, word: int) -> Command:
-    header_end = _PREFIX_BYTES + (word & _HEADER_BYTES_MASK)
-    header, body = bytes(frame[_PREFIX_BYTES:header_end]), frame[header_end:]
-    encoding = word >> _ENCODING_SHIFT
+def _decode_frame(header: bytes, body: memoryview, encoding: int) -> Command:
     if encoding == _JSON:
         return decode_json_header(header, body)
     if encoding == _BINARY:

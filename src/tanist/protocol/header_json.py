@@ -17,6 +17,11 @@ from tanist.protocol.headers.base import MAX_EXT_FIELDS
 from tanist.protocol.headers.send import SendMessageRequestV2
 from tanist.protocol.java_json import BAD_JSON
 
+try:
+    from tanist.protocol import _native as native
+except ImportError:
+    native = None
+
 _LANGUAGE_NAMES = tuple(language.name for language in Language)
 # A peer may name its language or number it. One we never heard of must not end as None, which is
 # what breaks RocketMQ's own handlers.
@@ -34,7 +39,8 @@ _MAX_QUOTES = 4 * (MAX_EXT_FIELDS + _ENVELOPE_FIELDS)
 _COUNT_FROM_BYTES = len('"k":"",') * MAX_EXT_FIELDS
 """A header shorter than this has no room for so many fields that it matters."""
 
-_SEND_V2_PREFIX = b'{"code":%d,' % RequestCode.SEND_MESSAGE_V2
+_SEND_V2 = int(RequestCode.SEND_MESSAGE_V2)
+_SEND_V2_PREFIX = b'{"code":%d,' % _SEND_V2
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -123,7 +129,12 @@ def _decode_send(header: bytes, body: memoryview) -> Command | None:
     """The fast path of the hottest request: envelope and typed header in one pass, no dict.
 
     None where the header is not as tidy as Java writes it; the careful path then has the last word.
+    In C only the envelope is looked at, because most sends need no typed header: see quick_send.py.
     """
+    if native is not None and (found := native.send_envelope(header)) is not None:
+        opaque, flag, language, version = found
+        language = _LANGUAGES.get(language, _UNHEARD_OF)
+        return Command(_SEND_V2, opaque, flag, language, version, None, body, _JSON, header)
     try:
         send = _SEND_DECODER.decode(header)
     except BAD_JSON:

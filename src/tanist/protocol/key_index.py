@@ -6,11 +6,17 @@ looks a key up reads the message and compares.
 """
 
 import struct
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from tanist.errors import RemoteProtocolError
 from tanist.model.java_hash import java_hash
+
+try:
+    from tanist.protocol import _native as native
+except ImportError:
+    native = None
 
 HEADER_BYTES = 40
 SLOT_BYTES = 4
@@ -25,6 +31,7 @@ _HEADER = struct.Struct(">qqqqii")
 SLOT = struct.Struct(">i")
 # key_hash, log_offset, seconds, previous
 INDEX_ENTRY = struct.Struct(">iqii")
+_unpack_slot, _pack_slot, _pack_entry = SLOT.unpack_from, SLOT.pack_into, INDEX_ENTRY.pack_into
 
 
 Keyed: TypeAlias = tuple[int, int, int]
@@ -66,6 +73,43 @@ def decode_index_header(data: bytes | memoryview) -> IndexHeader:
     if min(header) < 0:
         raise RemoteProtocolError(f"an index header with negative fields: {header}")
     return header
+
+
+def put_keys(
+    file: memoryview | bytearray,
+    keyed: list[Keyed],
+    *,
+    slot_count: int,
+    first: int,
+    begin_timestamp_ms: int,
+) -> int:
+    """Store keys as the entries of a file from number ``first`` on, each before the others of its slot.
+
+    How many slots were empty until now. There is room for all, and the header is left to the caller.
+    """
+    if native is not None:
+        used = native.put_keys(file, keyed, slot_count, first, begin_timestamp_ms)
+        if used is not None:
+            return used
+    return _put_keys(file, keyed, slot_count, first, begin_timestamp_ms)
+
+
+def _put_keys(
+    file: memoryview | bytearray, keyed: Sequence[Keyed], slot_count: int, first: int, begin_timestamp_ms: int
+) -> int:
+    used = 0
+    position = HEADER_BYTES + slot_count * SLOT_BYTES + first * INDEX_ENTRY_BYTES
+    for number, (hashed, log_offset, store_timestamp_ms) in enumerate(keyed, first):
+        seconds = (store_timestamp_ms - begin_timestamp_ms) // 1000
+        if not 0 <= seconds <= MAX_SECONDS:
+            seconds = 0 if seconds < 0 else MAX_SECONDS
+        slot = HEADER_BYTES + hashed % slot_count * SLOT_BYTES
+        (previous,) = _unpack_slot(file, slot)
+        used += previous == 0
+        _pack_entry(file, position, hashed, log_offset, seconds, previous)
+        _pack_slot(file, slot, number)
+        position += INDEX_ENTRY_BYTES
+    return used
 
 
 def key_hash(topic: str, key: str) -> int:

@@ -1,6 +1,7 @@
 """One entry of a consume queue: where a message lies in the log, its size, and the hash of its tag."""
 
 import struct
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 ENTRY_BYTES = 20
@@ -14,6 +15,7 @@ _SIZES_AT_ONCE = 128
 # The size alone, of one entry and of many.
 _SIZE = struct.Struct(">8xi8x")
 _SIZES = struct.Struct(">" + "8xi8x" * _SIZES_AT_ONCE)
+_MOST_IN_RUN = 128
 
 
 EntryFields: TypeAlias = tuple[int, int, int]
@@ -59,6 +61,27 @@ def unpack_entries(data: bytes | bytearray | memoryview) -> list[EntryFields]:
     """The same as plain tuples, in a fourth of the time."""
     whole = len(data) // ENTRY_BYTES * ENTRY_BYTES
     return list(_ENTRY.iter_unpack(memoryview(data)[:whole]))
+
+
+def find_run(data: bytes | bytearray | memoryview) -> tuple[int, int] | None:
+    """The part of the log that the messages of whole entries make up together, as its start and size.
+
+    None if something lies between them, if one is a filler, or if they are too many to look at once.
+    """
+    count = len(data) // ENTRY_BYTES
+    if not 0 < count <= _MOST_IN_RUN:
+        return None
+    start, _, _ = _ENTRY.unpack_from(data)
+    last, last_bytes, _ = _ENTRY.unpack_from(data, (count - 1) * ENTRY_BYTES)
+    # A filler has the greatest size there is, so no sum that holds one can fit.
+    size_bytes = sum(_sizes(count).unpack_from(data))
+    is_run = size_bytes == last + last_bytes - start and size_bytes < FILLER_SIZE
+    return (start, size_bytes) if is_run else None
+
+
+@cache
+def _sizes(count: int) -> struct.Struct:
+    return struct.Struct(">" + "8xi8x" * count)
 
 
 def total_size_bytes(data: bytes | bytearray | memoryview) -> int:

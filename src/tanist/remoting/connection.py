@@ -12,6 +12,7 @@ so: if both ends did, each would wait for the other for ever.
 import asyncio
 import contextlib
 import ipaddress
+import os
 import socket
 import struct
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +26,7 @@ from tanist.protocol.command import Command
 from tanist.protocol.frame import MAX_FRAME_BYTES, FrameDecoder, encode_command
 from tanist.remoting.awaited import AwaitedAnswers
 from tanist.remoting.replies import (
+    Pieces,
     frame_answer,
     frame_failure,
     frame_unsupported,
@@ -35,7 +37,7 @@ from tanist.remoting.replies import (
 from tanist.remoting.settings import ConnectionLimits
 from tanist.remoting.watch import CloseCause, Seen, Watch
 
-Handler: TypeAlias = Callable[[Command, "Connection"], Command | bytes | None]
+Handler: TypeAlias = Callable[[Command, "Connection"], Command | bytes | Pieces | None]
 """Answers a request at once, or returns None: for a one-way request, or to answer with ``send`` later."""
 
 MAX_WAITING_BYTES = 2 * MAX_FRAME_BYTES
@@ -45,7 +47,10 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 _HELD_FROM_BYTES = 4096
 """Less than this is not worth counting among what slow peers hold."""
 _LARGE_BYTES = 16 << 10
-"""After a write of this size we look at once whether the peer took it; after smaller ones now and then."""
+"""After a write of this size we look at once whether the peer took it; after smaller ones now and then.
+What is smaller is put together for one write, what is larger goes out as it lies."""
+_MAX_PIECES = 1024
+"""The system takes no more at once."""
 WRITE_BYTES = 64 << 10
 """So much is worth a write of its own: the peer can begin with it while we make more."""
 
@@ -55,6 +60,7 @@ class Wire(Protocol):
 
     def write(self, data: bytes) -> None: ...
     def close(self) -> None: ...
+    def is_closing(self) -> bool: ...
     def abort(self) -> None: ...
     def pause_reading(self) -> None: ...
     def resume_reading(self) -> None: ...
@@ -94,6 +100,7 @@ class Connection(asyncio.Protocol):
             "_backlog",
             "_cause",
             "_decoder",
+            "_file_number",
             "_frame_count",
             "_handlers",
             "_held_bytes",
@@ -139,7 +146,8 @@ class Connection(asyncio.Protocol):
         # Made when we ask for the first time: on few of a server's connections we ever do.
         self._awaited: AwaitedAnswers | None = None
         self._socket: socket.socket | None = None
-        self._unsent: list[bytes] = []
+        self._file_number = -1
+        self._unsent: Pieces = []
         self._backlog: Iterator[Command] | None = None
         self._cause: CloseCause | None = None
         self._reason = ""
@@ -172,7 +180,7 @@ class Connection(asyncio.Protocol):
                 self._has_room = asyncio.Event()
             await self._has_room.wait()
 
-    def send(self, data: bytes | Command) -> None:
+    def send(self, data: bytes | Pieces | Command) -> None:
         """Send a frame: a late answer, or a one-way request. On a closed connection it is dropped.
 
         A peer for which far too much waits already is closed: it stopped reading, and holding more
@@ -184,7 +192,7 @@ class Connection(asyncio.Protocol):
         if self._is_paused and (waiting := self._wire.get_write_buffer_size()) > MAX_WAITING_BYTES:
             self.give_up(CloseCause.NOT_READING, f"{waiting} bytes wait for it")
             return
-        self._unsent.append(frame)
+        self._keep(frame)
         if not self._is_serving:
             self._flush()
 
@@ -275,6 +283,7 @@ class Connection(asyncio.Protocol):
     def use_wire(self, wire: Wire) -> None:
         """Read and write through ``wire`` from now on, which has TLS between us and the socket."""
         self._wire = wire
+        self._file_number = -1
 
     # asyncio's side.
 
@@ -286,6 +295,8 @@ class Connection(asyncio.Protocol):
         self._socket = transport.get_extra_info("socket")
         self._set_buffers()
         file_number = -1 if self._socket is None else self._socket.fileno()
+        if transport.get_extra_info("sslcontext") is None:
+            self._file_number = file_number
         refusal = self._keeper.admit(self, file_number=file_number)
         if refusal is not None:
             self.give_up(CloseCause.REFUSED, refusal)
@@ -324,6 +335,7 @@ class Connection(asyncio.Protocol):
         if self._is_lost:
             return
         self._is_lost = True
+        self._file_number = -1
         if self._cause is None:
             self._cause, self._reason = CloseCause.PEER, str(exc) if exc else "the peer closed it"
         self._backlog = None
@@ -347,8 +359,7 @@ class Connection(asyncio.Protocol):
                     continue
                 answer = self._answer(command)
                 if answer is not None:
-                    self._unsent.append(answer)
-                    unsent_bytes += len(answer)
+                    unsent_bytes += self._keep(answer)
                     if unsent_bytes > self._limits.low_water_bytes:
                         unsent_bytes = 0
                         self._flush()
@@ -365,7 +376,7 @@ class Connection(asyncio.Protocol):
         if self._cause is not None:
             self._wire.close()
 
-    def _answer(self, request: Command) -> bytes | None:
+    def _answer(self, request: Command) -> bytes | Pieces | None:
         handler = self._handlers.get(request.code)
         if handler is None:
             self._keeper.report_bad_input(self, request, unsupported_remark(request))
@@ -404,16 +415,47 @@ class Connection(asyncio.Protocol):
             self._has_room.set()
             self._has_room = None
 
+    def _keep(self, frame: bytes | Pieces) -> int:
+        """Keep a frame for the next write; how many bytes it has."""
+        if isinstance(frame, bytes):
+            self._unsent.append(frame)
+            return len(frame)
+        self._unsent += frame
+        return sum(map(len, frame))
+
     def _flush(self) -> None:
         unsent = self._unsent
-        if unsent and not (self._is_given_up or self._is_lost):
-            data = unsent[0] if len(unsent) == 1 else b"".join(unsent)
-            unsent.clear()
-            self._unsent_bytes = 0
-            self._written_bytes += len(data)
+        if not unsent or self._is_given_up or self._is_lost:
+            return
+        self._unsent = []
+        self._unsent_bytes = 0
+        size_bytes = sum(map(len, unsent))
+        self._written_bytes += size_bytes
+        is_large = size_bytes > _LARGE_BYTES
+        data = self._write_now(unsent) if is_large else b"".join(unsent)
+        if data:
             self._wire.write(data)
-            if self._is_paused or len(data) > _LARGE_BYTES:
-                self._note_held()
+        if is_large or self._is_paused:
+            self._note_held()
+
+    def _write_now(self, pieces: Pieces) -> bytes:
+        """Hand the system what it takes at once, as it lies; a copy of the rest, which is for the transport.
+
+        So no view of the log outlives this call: what the peer has yet to take may be cut from the log.
+        """
+        sent = 0
+        # What the transport keeps from earlier goes first. One that is closing may have closed the file
+        # already, before it tells us, and the number may be that of another peer's by now.
+        is_ours = self._file_number >= 0 and not self._wire.is_closing()
+        if is_ours and not self._wire.get_write_buffer_size():
+            # Where the system takes nothing the transport will meet the same reason, and sees to it.
+            with contextlib.suppress(OSError):
+                sent = os.writev(self._file_number, pieces[:_MAX_PIECES])
+        for number, piece in enumerate(pieces):
+            if sent < len(piece):
+                return b"".join((piece[sent:], *pieces[number + 1 :]))
+            sent -= len(piece)
+        return b""
 
     def _note_held(self) -> None:
         before_bytes = self._held_bytes

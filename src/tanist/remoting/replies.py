@@ -4,15 +4,24 @@ Pure. A one-way request gets no frame, not even to say that it failed: its sende
 put one. Every other request gets exactly one, here or later from whoever the handler left it to.
 """
 
+from typing import TypeAlias, overload
+
 from tanist.errors import LocalProtocolError, MQError, RemoteProtocolError, ResponseError
 from tanist.protocol.codes import FLAG_ONE_WAY, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.frame import encode_command
 
+Pieces: TypeAlias = list[bytes | memoryview]
+"""One frame in pieces: what lies elsewhere, as messages do in the log, is not copied to be sent."""
+
 _REMARK_CHARS = 1024
 
 
-def frame_answer(request: Command, answer: Command | bytes | None) -> bytes | None:
+@overload
+def frame_answer(request: Command, answer: Command | bytes | None) -> bytes | None: ...
+@overload
+def frame_answer(request: Command, answer: Command | bytes | Pieces | None) -> bytes | Pieces | None: ...
+def frame_answer(request: Command, answer: Command | bytes | Pieces | None) -> bytes | Pieces | None:
     """The frame of what a handler returned. Raises LocalProtocolError if no frame can carry it."""
     if answer is None or request.flag & FLAG_ONE_WAY:
         return None

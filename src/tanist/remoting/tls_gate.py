@@ -137,6 +137,9 @@ class _TlsLayer:
             self._send_outgoing()
         self._transport.close()
 
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
     def abort(self) -> None:
         self._transport.abort()
 

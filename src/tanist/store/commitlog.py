@@ -30,18 +30,33 @@ from tanist.store.segment import Segment
 from tanist.store.segments import Segments
 
 _BESIDE_BODY_BYTES = 64 << 10
+_NEAR_BYTES = 4 << 20
+"""How much before what is not durable yet stays in our memory: most consumers read there."""
 
 
 class CommitLog:
     """Appends, reads, flushes and cuts the log. Offsets of queues are handed out here, one by one."""
 
-    def __init__(self, segments: Segments, *, store_host: bytes, max_body_bytes: int, clock: Clock) -> None:
-        """``max_body_bytes`` bounds what a packed batch makes; it is for intake to bound single messages."""
+    def __init__(
+        self,
+        segments: Segments,
+        *,
+        store_host: bytes,
+        max_body_bytes: int,
+        clock: Clock,
+        is_warming: bool = False,
+    ) -> None:
+        """``max_body_bytes`` bounds what a packed batch makes; it is for intake to bound single messages.
+
+        ``is_warming`` makes appends cheaper (see Segment.warm) and flushes dearer: pages that were made
+        together go to the disk together. So it is for those who flush now and then and not every message.
+        """
         self._segments = segments
         self._store_host = store_host
         # As much as RocketMQ allows beside the body.
         self._lay_out_batch = partial(lay_out_batch, max_bytes=max_body_bytes + _BESIDE_BODY_BYTES)
         self._clock = clock
+        self._is_warming = is_warming
         self.cut_count = 0
         """How often the log was cut: what was measured before a cut does not hold behind it."""
         self.log_end = LogOffset(segments.start)
@@ -79,6 +94,18 @@ class CommitLog:
         """Append one message. Readers see it at once; it is durable when ``flushed_to`` reaches its end."""
         return self._append(message, lay_out)
 
+    def append_laid(self, queue: tuple[str, int], place: Appended, records: bytes) -> bool:
+        """Append what was laid out for this place: the log's end, and the next offset of its queue.
+
+        False, and nothing is done, if it does not fit into this file or nothing is taken now.
+        """
+        assert place.log_offset == self.log_end
+        is_taking = self.refusal is None and self.busy is None
+        if not is_taking or len(records) > self._room_bytes():
+            return False
+        self._put_laid(queue, place, records)
+        return True
+
     def append_packed(self, batch: Message) -> Appended:
         """Append the messages that a batch has in its body: in one file, one behind the other, or nowhere."""
         return self._append(batch, self._lay_out_batch)
@@ -115,6 +142,7 @@ class CommitLog:
                 self._segments.add(self.log_end)
             segment = self._segments[-1]
             piece = rest[: segment.end - self.log_end]
+            self._warm(segment, len(piece))
             segment.put_raw(self.log_end - segment.start, piece)
             self.log_end = LogOffset(self.log_end + len(piece))
             rest = rest[len(piece) :]
@@ -169,6 +197,17 @@ class CommitLog:
             self._sync(target)
             self.flushed_to = target
             return self.flushed_to
+
+    def release(self) -> None:
+        """Take what is durable out of our memory, but for the newest part. May run on any thread.
+
+        The system's cache holds the log in any case, and lends it back as soon as somebody reads. Without
+        this a process seems to use as much memory as it has ever written and read.
+        """
+        with self._files_lock:
+            end = self.flushed_to - _NEAR_BYTES
+            for segment in self._segments.between(self.log_start, end):
+                segment.release(end - segment.start)
 
     def cut(self, log_offset: int, *, is_zero_behind: bool = False) -> int:
         """Forget everything from an offset on: delete later files, zero the rest of this one, durably.
@@ -243,29 +282,30 @@ class CommitLog:
         if not is_queued(message.sys_flag):
             queue_offset = QueueOffset(0)
         now_ms = self._clock.now_ms()
-        log_offset, laid = self._laid_out(message, queue_offset, now_ms, lay)
-        records, entries, keyed = laid
-        appended = Appended(log_offset, queue_offset, len(records), now_ms, entries, keyed)
-        self._put(records, now_ms)
-        if entries:
-            self.next_queue_offsets[queue] = queue_offset + len(entries) // ENTRY_BYTES
+        records, entries, keyed = self._laid_out(message, queue_offset, now_ms, lay)
+        appended = Appended(self.log_end, queue_offset, len(records), now_ms, entries, keyed)
+        self._put_laid(queue, appended, records)
         return appended
+
+    def _put_laid(self, queue: tuple[str, int], place: Appended, records: bytes) -> None:
+        self._put(records, place.store_timestamp_ms)
+        if place.entries:
+            self.next_queue_offsets[queue] = place.queue_offset + len(place.entries) // ENTRY_BYTES
 
     def _laid_out(
         self, message: Message, queue_offset: int, now_ms: int, lay: Callable[..., LaidOut]
-    ) -> tuple[LogOffset, LaidOut]:
+    ) -> LaidOut:
         """The message laid out for where it goes: here, or at the start of the next file."""
         while True:
-            log_offset = self.log_end
             laid = lay(
                 message,
                 queue_offset=queue_offset,
-                log_offset=log_offset,
+                log_offset=self.log_end,
                 store_timestamp_ms=now_ms,
                 store_host=self._store_host,
             )
             if len(laid.records) <= self._room_bytes():
-                return log_offset, laid
+                return laid
             self._roll(len(laid.records))
 
     def _lay_out_all(
@@ -312,6 +352,12 @@ class CommitLog:
 
     def _put(self, data: bytes, now_ms: int) -> None:
         segment = self._segments[-1]
+        self._warm(segment, len(data))
         segment.put(self.log_end - segment.start, data)
         self.log_end = LogOffset(self.log_end + len(data))
         self.last_store_timestamp_ms = now_ms
+
+    def _warm(self, segment: Segment, size_bytes: int) -> None:
+        position = self.log_end - segment.start
+        if self._is_warming and position + size_bytes > segment.warm_to:
+            segment.warm(position)

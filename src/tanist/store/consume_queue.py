@@ -104,12 +104,16 @@ class ConsumeQueue:
 
     def fields(self, queue_offset: int, max_count: int) -> list[EntryFields]:
         """The same as plain tuples, for who has many to go through."""
-        if not self.min_offset <= queue_offset <= self.max_offset:
-            raise OffsetOutOfRange("queue offset", queue_offset, self.min_offset, self.max_offset)
+        self._check_has(queue_offset)
         found: list[EntryFields] = []
         for data in self._read(queue_offset, min(queue_offset + max_count, self.max_offset)):
             found += unpack_entries(data)
         return found
+
+    def packed(self, queue_offset: int, max_count: int) -> bytes:
+        """The same as they lie in the queue's files, for who need not look at each."""
+        self._check_has(queue_offset)
+        return b"".join(self._read(queue_offset, min(queue_offset + max_count, self.max_offset)))
 
     def size_bytes(self, start: int, end: int) -> int:
         """What the messages of ``[start, end)`` take in the log, those that are deleted left out."""
@@ -212,6 +216,10 @@ class ConsumeQueue:
         self._files.disk.remove_dir(self._directory)
 
     # Inside
+
+    def _check_has(self, queue_offset: int) -> None:
+        if not self.min_offset <= queue_offset <= self.max_offset:
+            raise OffsetOutOfRange("queue offset", queue_offset, self.min_offset, self.max_offset)
 
     def _read(self, queue_offset: int, end: int) -> Iterator[bytes | bytearray]:
         """The bytes of some entries, one piece a file, and last what only memory has."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tanist.errors import CorruptRecord, LocalProtocolError, RemoteProtocolError
 from tanist.model.delay_levels import due_ms
-from tanist.model.message import Appended, Message, is_keyed, is_queued
+from tanist.model.message import Appended, is_keyed, is_queued
 from tanist.model.offsets import LogOffset
 from tanist.model.property_names import DELAY
 from tanist.model.topics import SCHEDULE_TOPIC
@@ -47,11 +47,11 @@ class Dispatcher:
         self.listeners: list[Callable[[str, int, int], None]] = []
         """Told that a queue has grown: its topic, its id, and one past its last offset."""
 
-    def note(self, message: Message, place: Appended) -> None:
+    def note(self, queue: tuple[str, int], place: Appended) -> None:
         """Take note of what was appended just now: the next run need not read it from the log."""
         # When a delayed message is due does not stand in it; such are read like those of others.
-        if len(self._fresh) < BATCH_RECORDS and message.topic != SCHEDULE_TOPIC:
-            self._fresh.append(((message.topic, message.queue_id), place))
+        if len(self._fresh) < BATCH_RECORDS and queue[0] != SCHEDULE_TOPIC:
+            self._fresh.append((queue, place))
 
     def run(self, limit: int | None = None) -> int:
         """Index the records up to ``limit`` (the log's end if not said); how many there were.
@@ -61,7 +61,7 @@ class Dispatcher:
         end = self._log.log_end if limit is None else min(limit, self._log.log_end)
         self.dispatched_to = max(self.dispatched_to, self._log.log_start)
         count = self._fresh_batch(end)
-        while batch := self._batch(end):
+        while self.dispatched_to < end and (batch := self._batch(end)):
             count += batch
         return count
 
@@ -87,7 +87,8 @@ class Dispatcher:
                     run.data += place.entries
                     run.next_offset += entry_count
                     run.indexed_to = behind
-                self._index.extend(place.keyed)
+                if place.keyed:
+                    self._index.extend(place.keyed)
                 self._taken_ms = place.store_timestamp_ms
                 count += entry_count or 1
                 position = behind
@@ -158,7 +159,7 @@ class Dispatcher:
         try:
             self._write_runs()
         finally:
-            self._index.write()
+            self._index.write_many()
         self.dispatched_to = LogOffset(position)
         self.last_timestamp_ms = self._taken_ms
 

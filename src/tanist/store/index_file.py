@@ -6,7 +6,7 @@ that for its entries piece by piece, so a small store does not pay for the 400 M
 
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from tanist.errors import ForeignFile, RemoteProtocolError
@@ -14,21 +14,19 @@ from tanist.protocol.key_index import (
     HEADER_BYTES,
     INDEX_ENTRY,
     INDEX_ENTRY_BYTES,
-    MAX_SECONDS,
     SLOT,
     SLOT_BYTES,
     IndexHeader,
     Keyed,
     decode_index_header,
     encode_index_header,
+    put_keys,
 )
 from tanist.store.disk import Disk, File
 from tanist.store.search import first_lost
 from tanist.store.settings import REBUILD_INDEXES
 
 _ALLOCATE_BYTES = 1 << 20
-
-_unpack_slot, _pack_slot, _pack_entry = SLOT.unpack_from, SLOT.pack_into, INDEX_ENTRY.pack_into
 
 
 class IndexFile:
@@ -95,7 +93,7 @@ class IndexFile:
         """How many more entries fit."""
         return self._max_entries - self.header.entry_count
 
-    def put(self, keyed: Sequence[Keyed]) -> None:
+    def put(self, keyed: list[Keyed]) -> None:
         """Add messages under the hashes of their keys; the caller has seen that there is room.
 
         The header comes last: what a killed process had not counted yet does not count.
@@ -106,19 +104,15 @@ class IndexFile:
         if count > 1:
             begin_log_offset, begin_timestamp_ms = header.begin_log_offset, header.begin_timestamp_ms
         self._allocate(count + len(keyed))
-        data, slot_count = self._map, self._slot_count
-        position = self._entry_position(count)
-        for hashed, log_offset, store_timestamp_ms in keyed:
-            seconds = (store_timestamp_ms - begin_timestamp_ms) // 1000
-            if not 0 <= seconds <= MAX_SECONDS:
-                seconds = 0 if seconds < 0 else MAX_SECONDS
-            slot = HEADER_BYTES + hashed % slot_count * SLOT_BYTES
-            (previous,) = _unpack_slot(data, slot)
-            used += previous == 0
-            _pack_entry(data, position, hashed, log_offset, seconds, previous)
-            _pack_slot(data, slot, count)
-            position += INDEX_ENTRY_BYTES
-            count += 1
+        with memoryview(self._map) as file:
+            used += put_keys(
+                file,
+                keyed,
+                slot_count=self._slot_count,
+                first=count,
+                begin_timestamp_ms=begin_timestamp_ms,
+            )
+        count += len(keyed)
         self.is_dirty = True
         self._set_header(
             IndexHeader(begin_timestamp_ms, keyed[-1][2], begin_log_offset, keyed[-1][1], used, count)

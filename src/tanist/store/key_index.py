@@ -2,19 +2,25 @@
 
 Derived from the log and built by dispatch. It keeps hashes only, so what it finds are candidates:
 whoever asks reads the messages and compares their keys.
+
+The newest keys are kept in memory until there are enough for one write, until somebody asks, or until a
+checkpoint is taken: a crash before that finds them in the log again.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 from tanist.clock import Clock
-from tanist.errors import ForeignFile
+from tanist.errors import DiskFull, ForeignFile
 from tanist.protocol.key_index import Keyed, key_hash
 from tanist.store.disk import Disk
 from tanist.store.index_file import IndexFile
 
 NAME_DIGITS = 17
+_WRITE_KEYS = 256
+"""So many new keys are worth a write."""
 
 
 class KeyIndex:
@@ -43,6 +49,11 @@ class KeyIndex:
     @property
     def indexed_to(self) -> int:
         """The log offset of the newest message in the index; -1 if there is none."""
+        return self._unwritten[-1][1] if self._unwritten else self._written_to
+
+    @property
+    def _written_to(self) -> int:
+        """The same of what the files have."""
         for file in reversed(self._files):
             if file.header.entry_count > 1:
                 return file.header.end_log_offset
@@ -51,6 +62,8 @@ class KeyIndex:
     @property
     def indexed_to_ms(self) -> int:
         """The store time of the newest message in the index; 0 if there is none."""
+        if self._unwritten:
+            return self._unwritten[-1][2]
         return self._files[-1].header.end_timestamp_ms if self._files else 0
 
     @property
@@ -59,33 +72,36 @@ class KeyIndex:
         return self._files[-2].header.end_timestamp_ms if len(self._files) > 1 else 0
 
     def put(self, topic: str, keys: Sequence[str], log_offset: int, store_timestamp_ms: int) -> None:
-        """Add a message under all its keys. It is found when ``write`` has put it into a file."""
+        """Add a message under all its keys."""
         self.extend([(key_hash(topic, key), log_offset, store_timestamp_ms) for key in keys])
 
-    def extend(self, keyed: Iterable[Keyed]) -> None:
-        """Add messages whose keys are hashed already, in the order of the log."""
+    def extend(self, keyed: Sequence[Keyed]) -> None:
+        """Add messages whose keys are hashed already, in the order of the log; not those that are there."""
+        if keyed and keyed[0][1] <= (indexed_to := self.indexed_to):
+            keyed = [one for one in keyed if one[1] > indexed_to]
         self._unwritten += keyed
 
-    def write(self) -> None:
-        """Write what was put, but for messages that are there already.
+    def write_many(self) -> None:
+        """Write what was put if that is worth it."""
+        if len(self._unwritten) >= _WRITE_KEYS:
+            self.write()
 
-        What a full disk refuses is not kept: whoever put it does so again.
-        """
-        unwritten, self._unwritten = self._unwritten, []
-        if unwritten and unwritten[0][1] <= (indexed_to := self.indexed_to):
-            unwritten = [keyed for keyed in unwritten if keyed[1] > indexed_to]
-        while unwritten:
-            count = _fitting(unwritten, self._files[-1].room) if self._files else 0
+    def write(self) -> None:
+        """Write what was put. If there is no room for it on disk it stays in memory."""
+        while self._unwritten:
+            count = _fitting(self._unwritten, self._files[-1].room) if self._files else 0
             if count:
-                self._files[-1].put(unwritten[:count])
-                del unwritten[:count]
+                self._files[-1].put(self._unwritten[:count])
+                del self._unwritten[:count]
             else:
                 self._add_file()
-                unwritten = _limited(unwritten, self._files[-1].room)
+                self._unwritten = _limited(self._unwritten, self._files[-1].room)
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int | None]:
         """Log offsets of messages that may have this key, newest first, and None for what was passed over."""
         hashed = key_hash(topic, key)
+        with suppress(DiskFull):
+            self.write()
         for file in self._files[::-1]:
             if not file.is_closed and file.covers(begin_ms, end_ms):
                 yield from file.find(hashed, begin_ms, end_ms)
@@ -96,6 +112,7 @@ class KeyIndex:
         ``is_whole`` is False after a crash, which may have taken any part of what was written last:
         a slot may then lead to an entry that is not there.
         """
+        self._unwritten = [one for one in self._unwritten if one[1] < log_offset]
         while self._files and self._files[-1].is_behind(log_offset):
             self._drop(-1)
         if self._files and (self._files[-1].header.end_log_offset >= log_offset or not is_whole):

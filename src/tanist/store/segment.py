@@ -1,12 +1,18 @@
 """One file of the commit log: mapped, of a fixed size, its space made sure of when it is made."""
 
+import mmap
+from contextlib import suppress
 from pathlib import Path
 
-from tanist.errors import ForeignFile
+from tanist.errors import DiskFull, ForeignFile
 from tanist.protocol.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, peek_record
 from tanist.store.disk import Disk, File
 
 NAME_DIGITS = 20
+
+_PAGE_BYTES = mmap.PAGESIZE
+_WARM_BYTES = 128 << 10
+_ZEROS = memoryview(bytes(_WARM_BYTES))
 
 _FIRST_MAGICS = (0, MAGIC_V1, MAGIC_V2, MAGIC_BLANK)
 _REMEDY = "this is no commit log file; restore it from a replica or a backup"
@@ -31,7 +37,7 @@ class Segment:
     views of the same pages.
     """
 
-    __slots__ = ("_file", "_map", "end", "path", "size_bytes", "start", "view")
+    __slots__ = ("_file", "_map", "end", "path", "size_bytes", "start", "view", "warm_to")
 
     def __init__(self, file: File, size_bytes: int) -> None:
         self.path = file.path
@@ -41,6 +47,8 @@ class Segment:
         self._file = file
         self._map = file.map(size_bytes)
         self.view = memoryview(self._map).toreadonly()
+        self.warm_to = 0
+        """Up to where ``warm`` has been."""
 
     @classmethod
     def create(cls, disk: Disk, directory: Path, start: int, size_bytes: int) -> "Segment":
@@ -87,13 +95,25 @@ class Segment:
         """Make sure of the space before anything is stored: a file that RocketMQ made is sparse."""
         self._file.allocate(0, self.size_bytes)
 
+    def warm(self, position: int) -> None:
+        """Write zeros where the log goes on: from the page behind ``position``, which is its end.
+
+        To store into a mapped page that the system does not hold has it read the page first, zeros too, and
+        that costs several times as much as the store. A write makes many pages at once, without reading.
+        """
+        start = max(self.warm_to, -(-position // _PAGE_BYTES) * _PAGE_BYTES)
+        self.warm_to = min(start + _WARM_BYTES, self.size_bytes)
+        # It only saves time: whether there is room, the store itself will show.
+        with suppress(DiskFull, OSError):
+            self._file.write(start, _ZEROS[: max(self.warm_to - start, 0)])
+
     def put(self, position: int, data: bytes) -> None:
         """Store a record (or a run of them, or a blank).
 
         The first four bytes, the size, come last: until they are there the log ends before this
         record, so a process killed half way leaves nothing that looks like one.
         """
-        self._map[position + 4 : position + len(data)] = data[4:]
+        self._map[position + 4 : position + len(data)] = memoryview(data)[4:]
         self._map[position : position + 4] = data[:4]
 
     def put_raw(self, position: int, data: bytes | memoryview) -> None:
@@ -102,6 +122,10 @@ class Segment:
 
     def sync(self) -> None:
         self._file.sync()
+
+    def release(self, position: int) -> None:
+        """Take the pages before ``position`` out of our memory. The system's cache keeps them."""
+        self._map.madvise(mmap.MADV_DONTNEED, 0, min(position, self.size_bytes))
 
     def zero_from(self, position: int) -> int:
         return self._file.zero_from(position)

@@ -33,7 +33,7 @@ from tanist.store.queues import Queues, check_topic_name
 from tanist.store.retention import plan_retention
 from tanist.store.segment import Segment
 from tanist.store.segments import Segments
-from tanist.store.settings import StoreSettings
+from tanist.store.settings import FlushMode, StoreSettings
 from tanist.store.time_lookup import Boundary
 from tanist.store.truncation import Truncation
 
@@ -60,7 +60,11 @@ class MessageStore:
         self.epochs = EpochHistory()
         segments = Segments(disk, root / "commitlog", settings.mapped_file_size_commit_log)
         self.log = CommitLog(
-            segments, store_host=store_host, max_body_bytes=settings.max_message_size, clock=clock
+            segments,
+            store_host=store_host,
+            max_body_bytes=settings.max_message_size,
+            clock=clock,
+            is_warming=settings.flush_disk_type is FlushMode.ASYNC_FLUSH,
         )
         self._deletions = Deletions(disk, root)
         self.queues = Queues(disk, root / "consumequeue", settings.queue_file_bytes, self._deletions)
@@ -159,14 +163,21 @@ class MessageStore:
         """Append one message to the log. ``dispatch`` makes it visible in its queue."""
         self._check_queue(message)
         appended = self.log.append(message)
-        self.dispatcher.note(message, appended)
+        self.dispatcher.note((message.topic, message.queue_id), appended)
         return appended
+
+    def append_laid(self, queue: tuple[str, int], place: Appended, records: bytes) -> bool:
+        """Append what was laid out already for where it goes; see CommitLog.append_laid."""
+        if not self.log.append_laid(queue, place, records):
+            return False
+        self.dispatcher.note(queue, place)
+        return True
 
     def append_packed(self, batch: Message) -> Appended:
         """Append the messages that a batch has in its body, as one unit."""
         self._check_queue(batch)
         appended = self.log.append_packed(batch)
-        self.dispatcher.note(batch, appended)
+        self.dispatcher.note((batch.topic, batch.queue_id), appended)
         return appended
 
     def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
@@ -175,7 +186,7 @@ class MessageStore:
             self._check_queue(message)
         appended = self.log.append_batch(messages)
         for message, place in zip(messages, appended, strict=True):
-            self.dispatcher.note(message, place)
+            self.dispatcher.note((message.topic, message.queue_id), place)
         return appended
 
     def append_raw(self, log_offset: int, data: bytes | memoryview) -> int:
@@ -315,10 +326,11 @@ class MessageStore:
     def start_checkpoint(self) -> PendingCheckpoint:
         """The part of a checkpoint that needs the store's thread; the disk's part may run on another.
 
-        Raises DiskFull if there is no room for what the queues have in memory: a crash would lose it, so
+        Raises DiskFull if there is no room for what the indexes have in memory: a crash would lose it, so
         the last checkpoint stays the true one.
         """
         self.queues.write()
+        self.index.write()
         return self._checkpoints.start(
             stamp_ms=self.last_timestamp_ms,
             index_stamp_ms=self.index.full_to_ms,

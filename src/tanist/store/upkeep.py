@@ -27,6 +27,7 @@ class Upkeep:
             while True:
                 await asyncio.sleep(self._store.settings.flush_interval_consume_queue / 1000)
                 await self._checkpoint(executor)
+                await loop.run_in_executor(executor, self._store.log.release)
                 if self._store.log.is_tail_half_full():
                     await loop.run_in_executor(executor, self._prepare)
                 if self._clock.monotonic_s() >= next_clean_s:

@@ -157,11 +157,12 @@ def test_a_head_announces_a_body_that_goes_out_by_another_way() -> None:
 @pytest.mark.parametrize("encoding", HeaderEncoding)
 @pytest.mark.parametrize("unique_key", ["7F00000100002A9F18B4AAC2B2F50000", 'my "key"', "", "ключ"])
 @pytest.mark.parametrize("code", [ResponseCode.SUCCESS, ResponseCode.FLUSH_SLAVE_TIMEOUT])
+@pytest.mark.parametrize("count", [1, 3])
 def test_an_answer_to_a_send_from_the_template_is_the_one_written_the_long_way(
-    encoding: HeaderEncoding, unique_key: str, code: ResponseCode
+    encoding: HeaderEncoding, unique_key: str, code: ResponseCode, count: int
 ) -> None:
     request = Command(RequestCode.SEND_MESSAGE_V2, -7, encoding=encoding)
-    msg_id = "7F000001000051AF0000000000000547"
+    msg_id = ",".join(["7F000001000051AF0000000000000547"] * count)
     offset = QueueOffset(2**63 - 1)
     answer = SendMessageResponse(msg_id=msg_id, queue_id=3, queue_offset=offset, transaction_id=unique_key)
     assert encode_send_answer(

@@ -1,6 +1,7 @@
 """A connection over a transport that is only pretended."""
 
 import asyncio
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,8 +31,10 @@ BAD_FRAME = bytes.fromhex("7fffffff 00000000")
 class FakeTransport(asyncio.Transport):
     """Keeps what is written. Past its high-water mark it is full until ``take_all``."""
 
-    def __init__(self, peername: tuple[Any, ...] = ("10.0.0.7", 40112)) -> None:
-        super().__init__({"peername": peername})
+    def __init__(
+        self, peername: tuple[Any, ...] = ("10.0.0.7", 40112), *, sock: socket.socket | None = None
+    ) -> None:
+        super().__init__({"peername": peername, "socket": sock})
         self.writes: list[bytes] = []
         self.waiting_bytes = 0
         self.is_slow = self.is_reading_paused = self.is_closed = self.is_aborted = False
@@ -68,6 +71,9 @@ class FakeTransport(asyncio.Transport):
 
     def close(self) -> None:
         self.is_closed = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed
 
     def abort(self) -> None:
         self.is_closed = self.is_aborted = True
@@ -133,9 +139,10 @@ class Scene:
         handlers: Mapping[int, Handler] = HANDLERS,
         is_server: bool = True,
         refusal: str | None = None,
+        sock: socket.socket | None = None,
     ) -> None:
         self.keeper = FakeKeeper(refusal=refusal)
-        self.transport = FakeTransport()
+        self.transport = FakeTransport(sock=sock)
         self.connection = Connection(handlers, LIMITS, self.keeper, holds_back=is_server)
         self.transport.attach(self.connection)
 
@@ -163,6 +170,24 @@ def test_the_frames_of_one_read_are_answered_with_one_write() -> None:
         assert len(scene.transport.writes) == 1
         answers = [(answer.opaque, answer.code) for answer in scene.transport.answers()]
         assert answers == [(1, 0), (2, 0), (3, 1), (4, 3)]
+
+    in_loop(scenario)
+
+
+def test_a_large_answer_goes_straight_to_the_socket_unless_that_may_be_anothers_by_now() -> None:
+    def scenario() -> None:
+        ours, peer = socket.socketpair()
+        with ours, peer:
+            peer.setblocking(False)
+            scene = Scene(sock=ours)
+            scene.connection.send(bytes(20_000))
+            assert len(peer.recv(1 << 20)) == 20_000
+            # The transport has seen the peer's end and closed the file; it tells us in its next turn.
+            scene.transport.is_closed = True
+            scene.transport.write = lambda data: None
+            scene.connection.send(bytes(20_000))
+            with pytest.raises(BlockingIOError):
+                peer.recv(1)
 
     in_loop(scenario)
 

@@ -2,6 +2,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tanist.errors import DiskFull, FlushFailed, LocalProtocolError, NotWritable, OffsetOutOfRange
@@ -425,3 +426,76 @@ def test_a_file_that_somebody_deleted_is_never_called_flushed(log: CommitLog) ->
         log.flush()
     with pytest.raises(NotWritable):
         log.append(make_message())
+
+
+def test_what_is_durable_leaves_our_memory_and_can_be_read_and_cut_as_before(tmp_path: Path) -> None:
+    segments = Segments(Disk(), tmp_path, 32 << 20)
+    segments.open()
+    log = CommitLog(segments, store_host=STORE_HOST, max_body_bytes=1 << 20, clock=FakeClock())
+    places = [log.append(_sized(1 << 20)) for _ in range(40)]
+    log.flush()
+    # Not durable yet: it has to survive too, whatever the system does with the pages before it.
+    places.append(log.append(_sized(1 << 20)))
+    before_bytes = psutil.Process().memory_info().shared
+    log.release()
+    released_bytes = before_bytes - psutil.Process().memory_info().shared
+    assert released_bytes > 30 << 20
+    for place in places:
+        record = decode_record(log.read(place.log_offset, place.size_bytes))
+        assert (record.log_offset, bytes(record.body)) == (place.log_offset, _sized(1 << 20).body)
+    log.release()
+    log.cut(places[3].log_offset)
+    log.flush()
+    assert (tmp_path / "00000000000000000000").read_bytes()[log.log_end :].count(0) == (
+        32 << 20
+    ) - log.log_end
+    assert bytes(log.read(places[2].log_offset, places[2].size_bytes)[100:200]) == b"x" * 100
+    log.close()
+
+
+def _open_warming(directory: Path, disk: Disk, file_bytes: int) -> CommitLog:
+    segments = Segments(disk, directory, file_bytes)
+    segments.open()
+    return CommitLog(
+        segments, store_host=STORE_HOST, max_body_bytes=1 << 20, clock=FakeClock(), is_warming=True
+    )
+
+
+@pytest.mark.parametrize("file_bytes", [4096, 4096 * 7, 1 << 20])
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_log_that_warms_its_pages_holds_the_same_bytes(
+    tmp_path: Path, file_bytes: int, is_full: bool
+) -> None:
+    disk = FailingDisk()
+    plain, warming = (
+        CommitLog(
+            Segments(Disk(), tmp_path / "plain", file_bytes),
+            store_host=STORE_HOST,
+            max_body_bytes=1 << 20,
+            clock=FakeClock(),
+        ),
+        _open_warming(tmp_path / "warming", disk, file_bytes),
+    )
+    plain.segments.open()
+    cut_at = 0
+    sizes = [100, 3000, 200, 4000, 91 + 6, 150, 1000, 3900] * 60
+    for number, size in enumerate(sizes):
+        # On a full disk files are there and pages are not: nothing new is needed for these appends.
+        disk.is_full = is_full and len(warming.segments) > 0 and warming.segments.end - warming.log_end > 5000
+        message = _sized(max(size, 98))
+        place = plain.append(message)
+        assert warming.append(message) == place
+        if number == 200:
+            cut_at = place.log_offset
+        elif number == 210:
+            disk.is_full = False
+            for log in (plain, warming):
+                log.cut(cut_at)
+    assert _content(plain) == _content(warming)
+    raw = bytes(plain.read_ahead(plain.log_start, file_bytes))
+    taken = _open_warming(tmp_path / "taken", Disk(), file_bytes)
+    for start in range(0, len(raw), 777):
+        taken.append_raw(start, raw[start : start + 777])
+    assert bytes(taken.read_ahead(0, file_bytes)) == raw
+    for log in (plain, warming, taken):
+        log.close()

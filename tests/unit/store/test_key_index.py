@@ -2,18 +2,21 @@ from pathlib import Path
 
 import pytest
 
-from tanist.errors import ForeignFile
+from tanist.errors import DiskFull, ForeignFile
 from tanist.store.disk import Disk
 from tanist.store.key_index import KeyIndex
 from tests.support.clocks import FakeClock
+from tests.support.failing_disk import FailingDisk
 
 START_MS = 1_700_000_000_000
 FOREVER = 1 << 62
 
 
-def _open(tmp_path: Path, *, max_entries: int = 5, clock: FakeClock | None = None) -> KeyIndex:
+def _open(
+    tmp_path: Path, *, max_entries: int = 5, clock: FakeClock | None = None, disk: Disk | None = None
+) -> KeyIndex:
     index = KeyIndex(
-        Disk(), tmp_path / "index", slot_count=4, max_entries=max_entries, clock=clock or FakeClock()
+        disk or Disk(), tmp_path / "index", slot_count=4, max_entries=max_entries, clock=clock or FakeClock()
     )
     index.open()
     return index
@@ -208,3 +211,44 @@ def test_a_foreign_name_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "index" / name).touch()
     with pytest.raises(ForeignFile, match="17 digits"):
         _open(tmp_path)
+
+
+def test_keys_are_found_before_they_are_written_to_a_file(tmp_path: Path) -> None:
+    index = _open(tmp_path)
+    index.put("TopicA", ["key"], 100, START_MS)
+    assert (index.indexed_to, index.indexed_to_ms) == (100, START_MS)
+    index.write_many()
+    assert not (tmp_path / "index").exists()
+    assert _find(index) == [100]
+    index.close()
+
+
+def test_what_is_put_again_is_there_once(tmp_path: Path) -> None:
+    index = _open(tmp_path)
+    for _ in range(2):
+        for log_offset in (100, 200, 300):
+            index.put("TopicA", ["key"], log_offset, START_MS)
+    assert _find(index) == [300, 200, 100]
+    index.close()
+
+
+def test_a_cut_takes_what_was_not_written_yet(tmp_path: Path) -> None:
+    index = _open(tmp_path)
+    for log_offset in (100, 200, 300):
+        index.put("TopicA", ["key"], log_offset, START_MS)
+    index.cut(200)
+    assert (index.indexed_to, _find(index)) == (100, [100])
+    index.close()
+
+
+def test_what_a_full_disk_refuses_is_written_later(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    index = _open(tmp_path, disk=disk)
+    index.put("TopicA", ["key"], 100, START_MS)
+    disk.is_full = True
+    with pytest.raises(DiskFull):
+        index.write()
+    assert _find(index) == []
+    disk.is_full = False
+    assert _find(index) == [100]
+    index.close()

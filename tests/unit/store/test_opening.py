@@ -307,6 +307,7 @@ def test_after_a_crash_of_rocketmq_the_time_of_its_checkpoint_says_where_to_begi
         clock.advance_ms(10_000)
     store.dispatch()
     store.queues.write()
+    store.index.write()
     kill(store)
     _make_rocketmqs(tmp_path, 1_000_000 + 40_000)
     with open_store(tmp_path) as store:

@@ -406,7 +406,7 @@ def test_index_files_of_deleted_messages_go(tmp_path: Path) -> None:
     disk = FailingDisk()
     with open_store(tmp_path, settings, disk=disk) as store:
         _fill(store)
-        store.flush()
+        store.checkpoint()
         disk.used = 0.88
         assert len(list((tmp_path / "index").iterdir())) == 3
         store.clean()

@@ -13,6 +13,7 @@ from tanist.protocol.command import Command
 from tanist.protocol.signature import ACCESS_KEY
 from tanist.remoting import Connection, Handler
 from tanist.remoting.line_budget import LineBudget
+from tanist.remoting.replies import Pieces
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class AccessGuard:
             self._told.clear()
 
     def _guarded(self, handler: Handler, needs: Needs) -> Handler:
-        def serve(command: Command, connection: Connection) -> Command | bytes | None:
+        def serve(command: Command, connection: Connection) -> Command | bytes | Pieces | None:
             address = connection.peer_host[:-_PORT_BYTES]
             reason = self._rules.refusal(command, address, needs)
             if reason is not None:

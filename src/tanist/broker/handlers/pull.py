@@ -11,7 +11,8 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+import msgspec
 
 from tanist.broker.longpoll import ParkedPull, ParkedPulls
 from tanist.broker.memory import hot_bytes
@@ -29,7 +30,7 @@ from tanist.protocol.command import Command
 from tanist.protocol.frame import MAX_BODY_BYTES, encode_pull_head
 from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
 from tanist.remoting import Connection, Handler
-from tanist.remoting.replies import frame_failure, is_expected
+from tanist.remoting.replies import Pieces, frame_failure, is_expected
 from tanist.store import MessageStore
 
 _log = logging.getLogger(__name__)
@@ -52,8 +53,7 @@ _CODES = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pull:
+class _Pull(msgspec.Struct, frozen=True, eq=False):
     """One pull on its way, with everything that was checked about it."""
 
     command: Command
@@ -78,7 +78,7 @@ class PullHandler:
     def routes(self) -> dict[int, Handler]:
         return {RequestCode.PULL_MESSAGE: self.pull, RequestCode.LITE_PULL_MESSAGE: self.pull}
 
-    def pull(self, command: Command, connection: Connection) -> bytes | None:
+    def pull(self, command: Command, connection: Connection) -> Pieces | None:
         if self._is_closing:
             raise _stopping()
         request = command.header(PullMessageRequest)
@@ -97,7 +97,7 @@ class PullHandler:
             if not self._parked.has_room(connection, _text_chars(request)):
                 raise ResponseError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many pulls wait for messages")
             # What is kept must not keep the bytes of the whole read in which the pull came.
-            kept = replace(pull, command=command.without_content())
+            kept = msgspec.structs.replace(pull, command=command.without_content())
             self._park(kept, found.next_offset, self._now_ms() + self._patience_ms(request))
             return None
         return self._answer(pull, found)
@@ -156,7 +156,7 @@ class PullHandler:
         subscription = self._check(pull.request)
         if subscription != pull.subscription:
             # What the old subscription passed over, the new one may want.
-            pull = replace(
+            pull = msgspec.structs.replace(
                 pull, subscription=subscription, is_wanted=self._filter(pull.request, subscription)
             )
             queue_offset = pull.request.queue_offset
@@ -258,7 +258,7 @@ class PullHandler:
             if self._parked.take(parked):
                 self._resume(parked, may_wait=True)
 
-    def _answer(self, pull: _Pull, found: QueueRead) -> bytes:
+    def _answer(self, pull: _Pull, found: QueueRead) -> Pieces:
         code = _code(found, pull.request.queue_offset)
         body_bytes = sum(map(len, found.pieces))
         self._count(pull, found, body_bytes)
@@ -271,7 +271,7 @@ class PullHandler:
         head = encode_pull_head(
             pull.command, header, code=code, outcome=found.outcome.value, body_bytes=body_bytes
         )
-        return b"".join((head, *found.pieces))
+        return [head, *found.pieces]
 
     def _suggested_broker_id(self, pull: _Pull, found: QueueRead) -> int:
         state = self._state

@@ -8,6 +8,7 @@ from functools import partial
 
 from tanist.broker.handlers.retries import redirect
 from tanist.broker.intake import Intake
+from tanist.broker.quick_send import QuickSends
 from tanist.broker.state import BrokerState
 from tanist.broker.system_topics import is_open_to_sends
 from tanist.errors import DiskFull, NotWritable, ProtocolError, ResponseError, StoreBusy
@@ -50,6 +51,7 @@ class SendHandler:
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._intake = make_intake(state)
+        self._quick = QuickSends(state, self._intake)
         self._ids = UniqueIds(address=state.store_host[:-4], pid=state.pid, discriminator=0)
         self._turn = itertools.count()
 
@@ -57,6 +59,8 @@ class SendHandler:
         return self._send(command, command.header(SendMessageRequest), connection)
 
     def send_v2(self, command: Command, connection: Connection) -> bytes | None:
+        if (answer := self._quick.take(command, connection.peer_host)) is not None:
+            return answer
         return self._send(command, command.header(SendMessageRequestV2), connection)
 
     def _send(self, command: Command, request: SendMessageRequest, connection: Connection) -> bytes | None:
@@ -77,6 +81,7 @@ class SendHandler:
             raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a batch has neither a delay nor a transaction")
         is_waiting = self._state.writer.is_synchronous and self._waits(command, placed)
         appended = self._append(placed, is_batch=is_batch)
+        self._quick.learn(topic)
         msg_id = encode_offset_ids(self._state.store_host, log_offsets_of(appended.entries))
         queue_id, queue_offset = message.queue_id, appended.queue_offset
         if is_waiting:

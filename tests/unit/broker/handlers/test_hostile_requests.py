@@ -33,7 +33,7 @@ from tanist.store.config_table import ConfigTable
 from tanist.store.disk import Disk
 from tests.support import golden
 from tests.support.conditions import turns
-from tests.support.fake_connection import FakeConnection
+from tests.support.fake_connection import FakeConnection, decode_answer
 from tests.support.messages import kill, open_store
 from tests.support.working_broker import working_broker
 
@@ -202,7 +202,7 @@ def serve(routes: dict[int, Handler], frame: bytes, connection: FakeConnection) 
             except (ResponseError, RemoteProtocolError) as refusal:
                 answer = frame_failure(request, refusal)
             if answer is not None:
-                (decoded,) = FrameDecoder().feed(answer)
+                (decoded,) = decode_answer(answer)
                 assert (decoded.is_response, decoded.opaque) == (True, request.opaque)
     except RemoteProtocolError:
         connection.close("it broke the protocol")
@@ -222,7 +222,7 @@ def check_still_serves(routes: dict[int, Handler]) -> None:
         answer = routes[code](request, connection)
         frame = frame_answer(request, answer)
         assert frame is not None
-        (decoded,) = FrameDecoder().feed(frame)
+        (decoded,) = decode_answer(frame)
         assert (code, decoded.code) == (code, ResponseCode.SUCCESS)
 
 

@@ -34,7 +34,7 @@ from tanist.protocol.record import decode_record
 from tests.support.broker_tables import SETTINGS
 from tests.support.clocks import FakeClock
 from tests.support.conditions import turns, until
-from tests.support.fake_connection import FakeConnection
+from tests.support.fake_connection import FakeConnection, decode_answer
 from tests.support.messages import TOPIC, make_message
 from tests.support.working_broker import WorkingBroker, working_broker
 
@@ -91,8 +91,8 @@ class _Pulling:
             return received.reply(refusal.code, remark=refusal.remark)
         if answer is None:
             return None
-        assert isinstance(answer, bytes)
-        (shown,) = FrameDecoder().feed(answer)
+        assert isinstance(answer, list)
+        (shown,) = decode_answer(answer)
         assert (shown.opaque, shown.is_response, shown.encoding) == (9, True, encoding)
         return shown
 

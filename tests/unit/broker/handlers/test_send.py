@@ -5,11 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tanist.broker import quick_send
 from tanist.broker import writer as writer_module
 from tanist.broker.handlers import send
 from tanist.broker.settings import BrokerSettings
 from tanist.errors import DiskFull, ResponseError
 from tanist.model.topics import HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC, TopicConfig
+from tanist.protocol import header_json, layout
 from tanist.protocol.batch import encode_batch
 from tanist.protocol.codes import FLAG_ONE_WAY, HeaderEncoding, RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -23,10 +25,21 @@ from tests.support.broker_tables import SETTINGS
 from tests.support.conditions import turns, until
 from tests.support.fake_connection import FakeConnection
 from tests.support.messages import SMALL
+from tests.support.partners import require
 from tests.support.working_broker import SYNC, WorkingBroker, working_broker
 
 C = ResponseCode
 T = "TopicA"
+
+
+@pytest.fixture(params=["c", "python"], autouse=True)
+def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test here is for both."""
+    if request.param == "python":
+        for module in (quick_send, header_json, layout):
+            monkeypatch.setattr(module, "native", None)
+    else:
+        require("native")
 
 
 class _Sending:

@@ -1,0 +1,61 @@
+"""Sends that need no second look: from the text of the header to record and answer in one step, in C.
+
+Most sends are alike: one message, for a queue that is known, to be seen at once. For these ``take_send`` of
+``_native`` reads the header, checks what SendHandler and Intake check, and lays out the record, the queue's
+entry and the answer. Whatever is otherwise it leaves alone, as does everybody without the C: SendHandler does
+the same work step by step, and says what is wrong where something is.
+"""
+
+from tanist.broker.intake import Intake
+from tanist.broker.state import BrokerState
+from tanist.broker.system_topics import is_open_to_sends
+from tanist.model.message import Appended
+from tanist.model.offsets import QueueOffset
+from tanist.model.topics import RETRY_PREFIX, TopicConfig
+from tanist.protocol.command import Command
+from tanist.protocol.frame import SEND_ANSWER_TEXTS
+
+try:
+    from tanist.protocol import _native as native
+except ImportError:
+    native = None
+
+
+class QuickSends:
+    """Takes what is plain; SendHandler tells it of the topics."""
+
+    def __init__(self, state: BrokerState, intake: Intake) -> None:
+        self._state = state
+        self._intake = intake
+        self._table = state.topics.table
+        self._queue_counts: dict[str, int] = {}
+
+    def take(self, command: Command, born_host: bytes) -> bytes | None:
+        """Append the message of a send and return its answer; None if nothing was done: go step by step."""
+        state = self._state
+        log = state.store.log
+        if native is None or command.header_json is None or state.writer.is_synchronous:
+            return None
+        if state.topics.table is not self._table:
+            self._table = state.topics.table
+            self._queue_counts.clear()
+        intake, now_ms = self._intake, state.clock.now_ms()
+        plan = (
+            *(self._queue_counts, log.next_queue_offsets, state.store_host),
+            *(intake.stamp, intake.max_body_bytes, SEND_ANSWER_TEXTS),
+        )
+        taken = native.take_send(command.header_json, command.body, born_host, plan, log.log_end, now_ms)
+        if taken is None:
+            return None
+        records, entries, keyed, queue, queue_offset, answer = taken
+        place = Appended(log.log_end, QueueOffset(queue_offset), len(records), now_ms, entries, keyed)
+        return answer if state.writer.append_laid(queue, place, records) else None
+
+    def learn(self, topic: TopicConfig) -> None:
+        """A send to this topic was taken step by step: the next ones may be quick.
+
+        Not if there is more to look at with each of them.
+        """
+        name = topic.topic_name
+        if is_open_to_sends(name) and not topic.is_ordered and not name.startswith(RETRY_PREFIX):
+            self._queue_counts[name] = max(topic.read_queue_count, topic.write_queue_count)
