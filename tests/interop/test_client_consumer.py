@@ -1,14 +1,12 @@
 """Tanist's consumer with brokers of RocketMQ, and in one group with RocketMQ's own consumers."""
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
 from tanist.client import Consumer, MessageQueue, ReceivedMessage, Sql, Start
 from tanist.model.topics import dlq_topic
-from tests.support import partners
 from tests.support.consuming import Handled, are_shared, bodies, in_loop, own_queues, send, take, until
 from tests.support.rocketmq import RocketMQ
 from tests.support.rocketmq.stock_client import PushConsumer, StockClients
@@ -44,24 +42,6 @@ class Partner:
             **arguments,
         }
         return Consumer(**given)  # pyright: ignore[reportArgumentType]
-
-
-@pytest.fixture(scope="module")
-def shared_rocketmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketMQ]:
-    try:
-        rocketmq = RocketMQ(tmp_path_factory.mktemp("rocketmq"))
-    except partners.PartnerMissing as lack:
-        partners.do_without(lack)
-    with rocketmq:
-        rocketmq.start_broker(
-            properties={
-                "messageDelayLevel": "1s 1s 1s 1s 1s 1s",
-                "enablePropertyFilter": "true",
-                # An operator's reset is then what the clients are told to do.
-                "useServerSideResetOffset": "false",
-            }
-        )
-        yield rocketmq
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """What a consumer fetches from Apache RocketMQ's brokers, and asks of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -12,7 +12,6 @@ from tanist.model.subscription import SQL92, SubscriptionData, subscribe
 from tanist.model.topics import retry_topic
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.response_errors import BadSubscription, SubscriptionUnknown
-from tests.support import partners
 from tests.support.conditions import turns
 from tests.support.received import at
 from tests.support.requests import GROUP, pull_request
@@ -26,18 +25,6 @@ COMPRESSED_BYTES = 6000
 """More than what RocketMQ's producers leave as it is."""
 
 
-@pytest.fixture(scope="module")
-def partner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketMQ]:
-    """One master of RocketMQ, whose topics the tests do not share."""
-    try:
-        rocketmq = RocketMQ(tmp_path_factory.mktemp("rocketmq"))
-    except partners.PartnerMissing as lack:
-        partners.do_without(lack)
-    with rocketmq:
-        rocketmq.start_broker(properties={"enablePropertyFilter": "true", "messageDelayLevel": "1s 5s"})
-        yield rocketmq
-
-
 def read(partner: RocketMQ, topic: str, scenario: Callable[[Reader], Awaitable[None]]) -> None:
     async def run() -> None:
         everything = subscribe(topic, "*", sub_version=1)
@@ -47,8 +34,10 @@ def read(partner: RocketMQ, topic: str, scenario: Callable[[Reader], Awaitable[N
     asyncio.run(run())
 
 
-def test_what_a_java_producer_compressed_comes_as_it_was_with_its_id_tag_and_key(partner: RocketMQ) -> None:
-    sent = partner.produce(
+def test_what_a_java_producer_compressed_comes_as_it_was_with_its_id_tag_and_key(
+    shared_rocketmq: RocketMQ,
+) -> None:
+    sent = shared_rocketmq.produce(
         "Compressed", count=5, body_bytes=COMPRESSED_BYTES, tags=("a", "b"), key_prefix="key-"
     )
 
@@ -62,11 +51,11 @@ def test_what_a_java_producer_compressed_comes_as_it_was_with_its_id_tag_and_key
             assert (message.tags, message.keys) == ("ab"[number % 2], [f"key-{number}"])
             assert (message.queue_offset, message.topic) == (number, "Compressed")
 
-    read(partner, "Compressed", scenario)
+    read(shared_rocketmq, "Compressed", scenario)
 
 
-def test_tags_choose_messages_and_those_with_the_same_hash_are_passed_over(partner: RocketMQ) -> None:
-    partner.produce("Tagged", count=6, tags=("Aa", "BB", "C"))
+def test_tags_choose_messages_and_those_with_the_same_hash_are_passed_over(shared_rocketmq: RocketMQ) -> None:
+    shared_rocketmq.produce("Tagged", count=6, tags=("Aa", "BB", "C"))
 
     async def scenario(reader: Reader) -> None:
         fetched = await reader.fetch(0, subscribe("Tagged", "BB", sub_version=0))
@@ -75,11 +64,11 @@ def test_tags_choose_messages_and_those_with_the_same_hash_are_passed_over(partn
         nothing = await reader.fetch(0, subscribe("Tagged", "D", sub_version=0))
         assert (nothing.outcome, nothing.next_offset) == (Outcome.RETRY, 6)
 
-    read(partner, "Tagged", scenario)
+    read(shared_rocketmq, "Tagged", scenario)
 
 
-def test_sql_chooses_messages_by_hand(partner: RocketMQ) -> None:
-    partner.produce("BySql", count=1)
+def test_sql_chooses_messages_by_hand(shared_rocketmq: RocketMQ) -> None:
+    shared_rocketmq.produce("BySql", count=1)
 
     async def scenario(reader: Reader) -> None:
         await reader.send(b"cheap", properties="price\0012\2")
@@ -88,13 +77,13 @@ def test_sql_chooses_messages_by_hand(partner: RocketMQ) -> None:
         fetched = await reader.fetch(0, by_sql)
         assert (bodies(fetched), fetched.next_offset) == ([b"dear"], 3)
 
-    read(partner, "BySql", scenario)
+    read(shared_rocketmq, "BySql", scenario)
 
 
 def test_rocketmq_takes_a_wrong_expression_for_everything_unless_it_is_asked_to_check_it(
-    partner: RocketMQ,
+    shared_rocketmq: RocketMQ,
 ) -> None:
-    partner.produce("WrongSql", count=3)
+    shared_rocketmq.produce("WrongSql", count=3)
 
     async def scenario(reader: Reader) -> None:
         wrong = SubscriptionData(topic="WrongSql", expression="price >", expression_type=SQL92)
@@ -102,13 +91,13 @@ def test_rocketmq_takes_a_wrong_expression_for_everything_unless_it_is_asked_to_
         with pytest.raises(BadSubscription):
             await BrokerCalls(reader.session, GROUP).check_subscription(wrong)
 
-    read(partner, "WrongSql", scenario)
+    read(shared_rocketmq, "WrongSql", scenario)
 
 
 def test_an_offset_that_the_queue_does_not_have_is_moved_and_its_end_waits_for_what_comes(
-    partner: RocketMQ,
+    shared_rocketmq: RocketMQ,
 ) -> None:
-    partner.produce("Moved", count=3)
+    shared_rocketmq.produce("Moved", count=3)
 
     async def scenario(reader: Reader) -> None:
         moved = await reader.fetch(500)
@@ -120,11 +109,13 @@ def test_an_offset_that_the_queue_does_not_have_is_moved_and_its_end_waits_for_w
             await reader.send(b"new")
         assert bodies(waiting.result()) == [b"new"]
 
-    read(partner, "Moved", scenario)
+    read(shared_rocketmq, "Moved", scenario)
 
 
-def test_a_subscription_of_a_heartbeat_serves_and_without_one_the_broker_says_so(partner: RocketMQ) -> None:
-    partner.produce("Subscribed", count=2)
+def test_a_subscription_of_a_heartbeat_serves_and_without_one_the_broker_says_so(
+    shared_rocketmq: RocketMQ,
+) -> None:
+    shared_rocketmq.produce("Subscribed", count=2)
 
     async def scenario(reader: Reader) -> None:
         await reader.session.routes.find("Subscribed")
@@ -135,11 +126,11 @@ def test_a_subscription_of_a_heartbeat_serves_and_without_one_the_broker_says_so
         assert len(fetched.messages) == 2
         assert await BrokerCalls(reader.session, GROUP).query_offset(reader.queue) == 1
 
-    read(partner, "Subscribed", scenario)
+    read(shared_rocketmq, "Subscribed", scenario)
 
 
-def test_rocketmq_answers_all_that_a_consumer_asks(partner: RocketMQ) -> None:
-    partner.produce("Asked", count=4)
+def test_rocketmq_answers_all_that_a_consumer_asks(shared_rocketmq: RocketMQ) -> None:
+    shared_rocketmq.produce("Asked", count=4)
 
     async def scenario(reader: Reader) -> None:
         calls, queue = BrokerCalls(reader.session, GROUP), reader.queue
@@ -153,17 +144,17 @@ def test_rocketmq_answers_all_that_a_consumer_asks(partner: RocketMQ) -> None:
         await calls.commit_offset(queue, at(3))
         assert await calls.query_offset(queue) == 3
         assert await calls.lock(BROKER, [queue]) == {queue}
-        async with open_session(partner.name_server) as rival:
+        async with open_session(shared_rocketmq.name_server) as rival:
             assert await BrokerCalls(rival, GROUP).lock(BROKER, [queue]) == frozenset()
         await calls.unlock(BROKER, [queue])
         by_sql = SubscriptionData(topic="Asked", expression="a > 3", expression_type=SQL92)
         await calls.check_subscription(by_sql)
 
-    read(partner, "Asked", scenario)
+    read(shared_rocketmq, "Asked", scenario)
 
 
-def test_a_message_that_is_sent_back_comes_again(partner: RocketMQ) -> None:
-    partner.produce("SentBack", count=1)
+def test_a_message_that_is_sent_back_comes_again(shared_rocketmq: RocketMQ) -> None:
+    shared_rocketmq.produce("SentBack", count=1)
 
     async def scenario(reader: Reader) -> None:
         calls = BrokerCalls(reader.session, GROUP)
@@ -177,7 +168,7 @@ def test_a_message_that_is_sent_back_comes_again(partner: RocketMQ) -> None:
         assert (again.topic, again.body, again.reconsume_times) == ("SentBack", message.body, 1)
         assert again.message_id == message.message_id
 
-    read(partner, "SentBack", scenario)
+    read(shared_rocketmq, "SentBack", scenario)
 
 
 def test_a_slave_of_rocketmq_is_read_while_its_master_is_dead_and_the_master_when_it_is_back(

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -11,7 +11,6 @@ import pytest
 
 from tanist.client import Message, Producer, Receipt, SendFailed, SendStatus
 from tanist.protocol.response_errors import MessageRefused
-from tests.support import partners
 from tests.support.rocketmq import RocketMQ
 from tests.support.rocketmq.stock_client import Delivery, Outgoing, StockClients
 from tests.support.site import wait_until
@@ -19,43 +18,33 @@ from tests.support.site import wait_until
 pytestmark = pytest.mark.partner("java", "maven")
 
 _T = TypeVar("_T")
-PROPERTIES = {"timerWheelEnable": "true", "timerPrecisionMs": 100, "messageDelayLevel": "1s 2s 3s"}
 LATE_MS = 20_000
 """The machine may be slow; too early is what must not be."""
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketMQ]:
-    try:
-        rocketmq = RocketMQ(tmp_path_factory.mktemp("rocketmq"))
-    except partners.PartnerMissing as lack:
-        partners.do_without(lack)
-    with rocketmq:
-        rocketmq.start_broker(properties=PROPERTIES)
-        yield rocketmq
-
-
-def produce(cluster: RocketMQ, work: Callable[[Producer], Coroutine[Any, Any, _T]], **options: Any) -> _T:
+def produce(
+    shared_rocketmq: RocketMQ, work: Callable[[Producer], Coroutine[Any, Any, _T]], **options: Any
+) -> _T:
     """Do something with a producer. Its waits are long, because the machine may be busy."""
 
     arguments: dict[str, Any] = {"group": "python", "timeout_s": 30, **options}
 
     async def scenario() -> _T:
-        async with Producer(namesrv=cluster.name_server, **arguments) as producer:
+        async with Producer(namesrv=shared_rocketmq.name_server, **arguments) as producer:
             return await work(producer)
 
     return asyncio.run(scenario())
 
 
 def consume(
-    clients: StockClients, cluster: RocketMQ, topic: str, count: int, **options: Any
+    clients: StockClients, shared_rocketmq: RocketMQ, topic: str, count: int, **options: Any
 ) -> list[Delivery]:
     group = f"{topic}-{clients.line.replace('.', '_')}"
-    with clients.push_consumer(cluster.name_server, group, topic, **options) as consumer:
+    with clients.push_consumer(shared_rocketmq.name_server, group, topic, **options) as consumer:
         return consumer.received(count)
 
 
-def test_java_consumers_get_all_that_a_message_says(cluster: RocketMQ, clients: StockClients) -> None:
+def test_java_consumers_get_all_that_a_message_says(shared_rocketmq: RocketMQ, clients: StockClients) -> None:
     topic = f"Whole-{clients.line.replace('.', '_')}"
     message = Message(
         topic,
@@ -70,8 +59,8 @@ def test_java_consumers_get_all_that_a_message_says(cluster: RocketMQ, clients: 
         await producer.send(Message(topic, b"other", tags="refunded"))
         return await producer.send(message)
 
-    receipt = produce(cluster, send)
-    (delivery,) = consume(clients, cluster, topic, 1, expression="paid")
+    receipt = produce(shared_rocketmq, send)
+    (delivery,) = consume(clients, shared_rocketmq, topic, 1, expression="paid")
     assert receipt.status is SendStatus.OK
     assert delivery.body == message.body
     assert (delivery.tags, delivery.keys, delivery.flag) == ("paid", "o-17 c-3", 5)
@@ -81,12 +70,12 @@ def test_java_consumers_get_all_that_a_message_says(cluster: RocketMQ, clients: 
 
 
 def test_java_consumers_get_the_messages_of_a_batch_with_ids_of_their_own(
-    cluster: RocketMQ, clients: StockClients
+    shared_rocketmq: RocketMQ, clients: StockClients
 ) -> None:
     topic = f"Batch-{clients.line.replace('.', '_')}"
     messages = [Message(topic, b"%d" % number, keys=[f"k{number}"], tags="t") for number in range(20)]
-    receipt = produce(cluster, lambda producer: producer.send_batch(messages))
-    deliveries = sorted(consume(clients, cluster, topic, 20), key=lambda one: one.queue_offset)
+    receipt = produce(shared_rocketmq, lambda producer: producer.send_batch(messages))
+    deliveries = sorted(consume(clients, shared_rocketmq, topic, 20), key=lambda one: one.queue_offset)
     assert [one.body for one in deliveries] == [message.body for message in messages]
     assert {one.queue_id for one in deliveries} == {receipt.queue.queue_id}
     assert ",".join(one.message_id for one in deliveries) == receipt.message_id
@@ -95,17 +84,17 @@ def test_java_consumers_get_the_messages_of_a_batch_with_ids_of_their_own(
 
 @pytest.mark.parametrize("compression", ["zlib", "lz4", "zstd"])
 def test_java_consumers_read_compressed_bodies(
-    cluster: RocketMQ, clients: StockClients, compression: str
+    shared_rocketmq: RocketMQ, clients: StockClients, compression: str
 ) -> None:
     topic = f"Compressed-{compression}-{clients.line.replace('.', '_')}"
     body = os.urandom(1000) * 20
-    produce(cluster, lambda producer: producer.send(Message(topic, body)), compression=compression)
-    (delivery,) = consume(clients, cluster, topic, 1)
+    produce(shared_rocketmq, lambda producer: producer.send(Message(topic, body)), compression=compression)
+    (delivery,) = consume(clients, shared_rocketmq, topic, 1)
     assert delivery.body == body
 
 
 def test_an_orderly_java_consumer_gets_the_messages_of_a_key_in_order(
-    cluster: RocketMQ, clients: StockClients
+    shared_rocketmq: RocketMQ, clients: StockClients
 ) -> None:
     topic = f"Ordered-{clients.line.replace('.', '_')}"
 
@@ -120,10 +109,10 @@ def test_an_orderly_java_consumer_gets_the_messages_of_a_key_in_order(
             )
         )
 
-    produce(cluster, send)
+    produce(shared_rocketmq, send)
     order: dict[bytes, list[int]] = defaultdict(list)
     queues: dict[bytes, set[int]] = defaultdict(set)
-    for delivery in consume(clients, cluster, topic, 211, isOrderly=True):
+    for delivery in consume(clients, shared_rocketmq, topic, 211, isOrderly=True):
         number, _, key = delivery.body.partition(b"/")
         order[key].append(int(number))
         queues[key].add(delivery.queue_id)
@@ -133,11 +122,11 @@ def test_an_orderly_java_consumer_gets_the_messages_of_a_key_in_order(
     assert all(len(of_key) == 1 for of_key in queues.values())
 
 
-def test_delayed_messages_come_when_they_are_due(cluster: RocketMQ, clients: StockClients) -> None:
+def test_delayed_messages_come_when_they_are_due(shared_rocketmq: RocketMQ, clients: StockClients) -> None:
     topic = f"Late-{clients.line.replace('.', '_')}"
-    with clients.producer(cluster.name_server) as java:
+    with clients.producer(shared_rocketmq.name_server) as java:
         java.send(topic, [Outgoing(b"first")])
-    with clients.push_consumer(cluster.name_server, topic, topic) as consumer:
+    with clients.push_consumer(shared_rocketmq.name_server, topic, topic) as consumer:
         consumer.received(1)
         due = datetime.now(UTC) + timedelta(seconds=3)
 
@@ -146,7 +135,7 @@ def test_delayed_messages_come_when_they_are_due(cluster: RocketMQ, clients: Sto
             await producer.send(Message(topic, b"delay", delay_s=1.5))
             await producer.send(Message(topic, b"time", deliver_at=due))
 
-        produce(cluster, send)
+        produce(shared_rocketmq, send)
         received = {one.body: one for one in consumer.received(4)}
     least_ms = {b"level": 2000, b"delay": 1500}
     for body, wait_ms in least_ms.items():
@@ -155,19 +144,21 @@ def test_delayed_messages_come_when_they_are_due(cluster: RocketMQ, clients: Sto
     assert -200 <= received[b"time"].received_ms - due.timestamp() * 1000 < LATE_MS
 
 
-def test_a_key_goes_to_the_queue_that_java_would_choose(cluster: RocketMQ, clients: StockClients) -> None:
+def test_a_key_goes_to_the_queue_that_java_would_choose(
+    shared_rocketmq: RocketMQ, clients: StockClients
+) -> None:
     topic = f"Same-{clients.line.replace('.', '_')}"
 
     async def send(producer: Producer) -> list[Receipt]:
         await producer.send(Message(topic, b"x"))
         return [await producer.send(Message(topic, b"x", sharding_key="hello"))]
 
-    (receipt,) = produce(cluster, send)
+    (receipt,) = produce(shared_rocketmq, send)
     # Java's hashCode of "hello" is 99162322, and a topic that a send makes has four queues.
     assert receipt.queue.queue_id == 99162322 % 4
 
 
-def test_one_way_messages_arrive(cluster: RocketMQ, clients: StockClients) -> None:
+def test_one_way_messages_arrive(shared_rocketmq: RocketMQ, clients: StockClients) -> None:
     topic = f"OneWay-{clients.line.replace('.', '_')}"
 
     async def send(producer: Producer) -> None:
@@ -175,15 +166,15 @@ def test_one_way_messages_arrive(cluster: RocketMQ, clients: StockClients) -> No
             await producer.send_oneway(Message(topic, b"%d" % number))
         await producer.send(Message(topic, b"last"))
 
-    produce(cluster, send)
+    produce(shared_rocketmq, send)
     # A one-way message may be lost while its topic is made; it is not after that.
-    received = {one.body for one in consume(clients, cluster, topic, 101)}
+    received = {one.body for one in consume(clients, shared_rocketmq, topic, 101)}
     assert received == {b"last", *(b"%d" % number for number in range(100))}
 
 
-def test_a_broker_of_rocketmq_knows_the_producer_until_it_leaves(cluster: RocketMQ) -> None:
+def test_a_broker_of_rocketmq_knows_the_producer_until_it_leaves(shared_rocketmq: RocketMQ) -> None:
     def connections() -> str:
-        return cluster.mqadmin("producerConnection", "-g", "python-member", "-t", "Member")
+        return shared_rocketmq.mqadmin("producerConnection", "-g", "python-member", "-t", "Member")
 
     async def send(producer: Producer) -> str:
         await producer.send(Message("Member", b"x"))
@@ -192,11 +183,11 @@ def test_a_broker_of_rocketmq_knows_the_producer_until_it_leaves(cluster: Rocket
             seen = await asyncio.to_thread(connections)
         return seen
 
-    assert "@one" in produce(cluster, send, group="python-member", instance="one")
+    assert "@one" in produce(shared_rocketmq, send, group="python-member", instance="one")
     wait_until(lambda: "PYTHON" not in connections())
 
 
-def test_refusals_of_rocketmq_are_told(cluster: RocketMQ) -> None:
+def test_refusals_of_rocketmq_are_told(shared_rocketmq: RocketMQ) -> None:
     async def send(producer: Producer) -> None:
         await producer.send(Message("Refusals", b"x"))
         with pytest.raises(MessageRefused):
@@ -204,13 +195,13 @@ def test_refusals_of_rocketmq_are_told(cluster: RocketMQ) -> None:
         with pytest.raises(SendFailed):
             await producer.send(Message("SCHEDULE_TOPIC_XXXX", b"x"), timeout_s=3)
 
-    produce(cluster, send, max_message_bytes=8 << 20)
+    produce(shared_rocketmq, send, max_message_bytes=8 << 20)
 
 
-def test_ten_thousand_sends_at_once_are_all_stored_once(cluster: RocketMQ) -> None:
+def test_ten_thousand_sends_at_once_are_all_stored_once(shared_rocketmq: RocketMQ) -> None:
     async def send(producer: Producer) -> list[Receipt]:
         await producer.send(Message("Many", b"x"))
         return await asyncio.gather(*(producer.send(Message("Many", b"%d" % n)) for n in range(10_000)))
 
-    receipts = produce(cluster, send)
+    receipts = produce(shared_rocketmq, send)
     assert len({(receipt.queue, receipt.queue_offset) for receipt in receipts}) == 10_000

@@ -1,14 +1,14 @@
 """Requests and replies between Python producers and Java's clients, through Tanist and RocketMQ."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from tanist.client import Message, NoReply, Producer, SendFailed
-from tests.support.client_places import KINDS, Place, broker_of
 from tests.support.reading import Reader
 from tests.support.rocketmq.stock_client import StockClients
+from tests.support.site import Place
 
 pytestmark = pytest.mark.partner("java", "maven")
 
@@ -16,12 +16,6 @@ PATIENCE_S = 75.0
 QUEUES = 4
 LARGE = b"squeeze me " * 4096
 REQUESTS = [b"number-%d" % n for n in range(5)] + [LARGE]
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with broker_of(request.param, tmp_path_factory.mktemp("replies")) as started:
-        yield started
 
 
 @pytest.fixture

@@ -1,36 +1,22 @@
 """Transactions of the Python producer, with Tanist's and RocketMQ's brokers, as Java's clients see them."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from tanist.client import Message, Outcome, Producer, ReceivedMessage
 from tanist.client.transactions import check_backs
-from tests.support.client_places import KINDS, Place, broker_of
 from tests.support.conditions import until
 from tests.support.dying import die_in_a_transaction
 from tests.support.log_lines import LogLines
 from tests.support.rocketmq.stock_client import Outgoing, StockClients
-from tests.support.site import bodies
+from tests.support.site import Place, bodies
 
 pytestmark = pytest.mark.partner("java", "maven")
 
 PATIENCE_S = 60.0
 LARGE = b"squeeze me " * 4096
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A broker that asks so soon what became of a transaction that a test need not wait for long."""
-    with broker_of(
-        request.param,
-        tmp_path_factory.mktemp("transactions"),
-        transactionTimeOut=1_000,
-        transactionCheckInterval=1_000,
-        transactionOpBatchInterval=200,
-    ) as started:
-        yield started
 
 
 @pytest.fixture

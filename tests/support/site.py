@@ -25,6 +25,15 @@ class Site:
         return f"{self.prefix}-{name}"
 
 
+@dataclass(frozen=True)
+class Place:
+    """One broker with its name server."""
+
+    namesrv: str
+    address: str
+    broker_name: str
+
+
 def numbered(count: int, *, start: int = 0, tags: Sequence[str | None] = (None,)) -> list[Outgoing]:
     return [Outgoing(b"number-%d" % n, tags=tags[n % len(tags)]) for n in range(start, start + count)]
 
