@@ -5,21 +5,49 @@ brokers who we are). What decides is pure and beside them: ``routes``, ``backoff
 The same names without asyncio are in ``tanist.sync``.
 """
 
-from tanist.client.errors import ClientClosed, InvalidArgument, NoRoute, SendFailed
+from tanist.client.allocation import (
+    AllocationStrategy,
+    Averagely,
+    AveragelyByCircle,
+    ByMachineRoom,
+    ConsistentHash,
+    MachineRoomNearby,
+    Sticky,
+)
+from tanist.client.consumer import Consumer
+from tanist.client.errors import ClientClosed, CommitFailed, InvalidArgument, NoRoute, SendFailed
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.producer import Producer
+from tanist.client.received import ReceivedMessage
+from tanist.client.retrying import RetryLater
 from tanist.client.settings import Credentials
+from tanist.client.subscriptions import Sql, Start
+from tanist.model.route import MessageQueue
 from tanist.remoting.tls import TlsSettings
 
 __all__ = [
+    "AllocationStrategy",
+    "Averagely",
+    "AveragelyByCircle",
+    "ByMachineRoom",
     "ClientClosed",
+    "CommitFailed",
+    "ConsistentHash",
+    "Consumer",
     "Credentials",
     "InvalidArgument",
+    "MachineRoomNearby",
     "Message",
+    "MessageQueue",
     "NoRoute",
     "Producer",
     "Receipt",
+    "ReceivedMessage",
+    "RetryLater",
     "SendFailed",
     "SendStatus",
+    "Sql",
+    "Start",
+    "Sticky",
     "TlsSettings",
 ]

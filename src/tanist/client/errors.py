@@ -1,6 +1,6 @@
 """What goes wrong on the client's own side. What brokers refuse is in ``protocol/response_errors``."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tanist.errors import MQError
 
@@ -46,3 +46,23 @@ class SendFailed(MQError):
         self.topic = topic
         self.failures = tuple(failures)
         self.may_be_stored = may_be_stored
+
+
+class ReplicaBehind(MQError):
+    """A slave does not have yet what its master has: it is no place to read on from now."""
+
+    def __init__(self, where: str, *, offset: int, max_offset: int) -> None:
+        super().__init__(f"{where} ends at offset {max_offset}, before {offset}; ask again when it caught up")
+        self.offset = offset
+        self.max_offset = max_offset
+
+
+class CommitFailed(MQError):
+    """Brokers did not take the offsets of some queues. They are tried again every 5 s by themselves."""
+
+    def __init__(self, group: str, queues: Collection[object]) -> None:
+        super().__init__(
+            f"the offsets of group {group} were not committed for {len(queues)} queues: {queues}"
+        )
+        self.group = group
+        self.queues = frozenset(queues)

@@ -52,6 +52,11 @@ class Wire:
             raise error_of(answer)
         return answer
 
+    async def exchange(self, address: str, command: Command, *, timeout_s: float) -> Command:
+        """The answer of the peer at ``address``, whatever its code. Raises a RemotingError."""
+        self._sign(command)
+        return await self.remoting.request(address, command, timeout_s=timeout_s)
+
     def tell(self, address: str, command: Command) -> None:
         """Send without wanting an answer."""
         self._sign(command)

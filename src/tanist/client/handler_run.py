@@ -1,0 +1,42 @@
+"""Runs a program's handler for messages: so many at a time, each in one of as many tasks."""
+
+import asyncio
+
+from tanist.client.errors import ClientClosed
+from tanist.client.handling import Delivery, MessageHandler
+
+
+class HandlerRun:
+    """One call of ``Consumer.run``, until the consumer is closed or the call is cancelled."""
+
+    def __init__(self, delivery: Delivery, handler: MessageHandler) -> None:
+        self.handler = handler
+        self._delivery = delivery
+        self._workers: list[asyncio.Task[None]] = []
+
+    async def run(self, concurrency: int) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            self._workers = [tasks.create_task(self._work()) for _ in range(concurrency)]
+
+    def cancel(self) -> None:
+        """End now, handlers that are at work included."""
+        for worker in self._workers:
+            worker.cancel()
+
+    async def _work(self) -> None:
+        delivery, handler = self._delivery, self.handler
+        while True:
+            try:
+                taken = await delivery.take()
+            except ClientClosed:
+                return
+            try:
+                await handler(taken[1])
+            except Exception as error:
+                delivery.failed(taken, error)
+            except BaseException:
+                # Cancelled: whoever works on messages next gets this one.
+                delivery.put_again(taken)
+                raise
+            else:
+                delivery.done(taken)
