@@ -14,7 +14,11 @@ from tanist.model.topics import RETRY_PREFIX, retry_topic
 
 
 class Start(Enum):
-    """Where a group begins in a queue that it never read. A ``datetime`` says the same by time."""
+    """Where a group begins in a queue that it never read. A ``datetime`` says the same by time.
+
+    In clustering, brokers have it begin with the first message of a queue that is still young, whatever
+    it is told: so nothing is lost of queues that a topic gets later.
+    """
 
     FIRST = ConsumeFromWhere.FIRST_OFFSET
     LAST = ConsumeFromWhere.LAST_OFFSET

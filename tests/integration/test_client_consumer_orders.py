@@ -1,0 +1,295 @@
+"""What brokers order a consumer to do: to rebalance, to reset its offsets, to tell what it does."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from tanist.broker import Broker
+from tanist.broker.state import BrokerState
+from tanist.client import Consumer, MessageQueue, ReceivedMessage, RetryLater, Start
+from tanist.model.offsets import QueueOffset
+from tanist.protocol import Command, RequestCode
+from tanist.protocol.bodies.base import encode_body
+from tanist.protocol.bodies.reset import OffsetTable
+from tanist.protocol.bodies.running import ConsumeDirectlyResult, ConsumerRunningInfo, ConsumerStatus
+from tanist.protocol.codes import ResponseCode
+from tanist.protocol.headers.client import ConsumeMessageDirectlyRequest, ConsumerRunningInfoRequest
+from tanist.protocol.headers.common import TopicGroupRequest
+from tanist.protocol.headers.reset import ResetOffsetRequest
+from tanist.protocol.java_json import ObjectKeyed, decode_java_json
+from tanist.remoting import RemotingClient
+from tanist.testing import EmbeddedBroker
+from tests.support.consuming import TOPIC, Handled, bodies, in_loop, send, take, until
+
+GROUP = "billing"
+States: TypeAlias = list[BrokerState]
+
+
+@pytest.fixture
+def states(monkeypatch: pytest.MonkeyPatch) -> States:
+    """What the brokers of a test know: their connections to clients are in it."""
+    made: States = []
+    make: Callable[..., Any] = Broker._make_state  # pyright: ignore[reportPrivateUsage]
+
+    def make_and_keep(broker: Broker, *arguments: object) -> BrokerState:
+        made.append(make(broker, *arguments))
+        return made[-1]
+
+    monkeypatch.setattr(Broker, "_make_state", make_and_keep)
+    return made
+
+
+def make_consumer(broker: EmbeddedBroker, **arguments: object) -> Consumer:
+    given: dict[str, object] = {
+        "group": GROUP,
+        "namesrv": broker.namesrv,
+        "topics": {TOPIC: "*"},
+        "start": Start.FIRST,
+        **arguments,
+    }
+    return Consumer(**given)  # pyright: ignore[reportArgumentType]
+
+
+def queue_of(broker: EmbeddedBroker, queue_id: int, *, topic: str = TOPIC) -> MessageQueue:
+    return MessageQueue(topic=topic, broker_name=broker.broker_name, queue_id=queue_id)
+
+
+def order_reset(states: States, consumer: Consumer, offsets: dict[MessageQueue, int]) -> None:
+    """What a broker of RocketMQ sends each member when an operator resets the group."""
+    table = ObjectKeyed({queue: QueueOffset(offset) for queue, offset in offsets.items()})
+    order = Command.request(
+        RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
+        ResetOffsetRequest(topic=TOPIC, group=GROUP, timestamp_ms=0, is_force=True),
+        body=encode_body(OffsetTable(offset_table=table)),
+        is_one_way=True,
+    )
+    client = states[-1].clients.find_consumer(GROUP, consumer.client_id)
+    assert client is not None
+    client.connection.send(order)
+
+
+async def ask_client(states: States, consumer: Consumer, question: Command) -> Command:
+    client = states[-1].clients.find_consumer(GROUP, consumer.client_id)
+    assert client is not None
+    return await client.connection.request(question, 5)
+
+
+@pytest.mark.behaviour("S4-10", "S4-14", "S4-15", "S4-17", "S4-20", "S4-33")
+def test_a_reset_moves_the_queues_it_names_and_no_other(states: States) -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 2, "Other": 1}) as broker:
+            for queue_id in range(2):
+                await send(broker.namesrv, 5, start=queue_id * 10, queue=queue_of(broker, queue_id))
+            await send(broker.namesrv, 3, topic="Other", start=100)
+            async with make_consumer(broker, topics={TOPIC: "*", "Other": "*"}) as consumer:
+                handled = Handled()
+                runs = asyncio.create_task(consumer.run(handled))
+                await until(lambda: len(handled.messages) == 13)
+                other = queue_of(broker, 0, topic="Other")
+                order_reset(states, consumer, {queue_of(broker, 1): 2, other: 0})
+                await until(lambda: len(handled.messages) == 16)
+                assert handled.bodies[13:] == [b"12", b"13", b"14"]
+                assert sum((await consumer.lag()).values()) == 0
+                assert states[-1].offsets.find(GROUP, TOPIC, 1) == 2
+                await consumer.commit()
+                assert states[-1].offsets.find(GROUP, TOPIC, 1) == 5
+            await runs
+            assert len(handled.messages) == 16
+
+    in_loop(scenario())
+
+
+@pytest.mark.behaviour("S4-11", "S4-12", "S4-13", "S4-18")
+def test_what_is_in_hand_ends_before_a_reset_and_changes_nothing_of_it(
+    states: States, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "tanist.client")
+
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            await send(broker.namesrv, 6)
+            began, may_end = asyncio.Event(), asyncio.Event()
+            seen: list[bytes] = []
+
+            async def handle(message: ReceivedMessage) -> None:
+                seen.append(message.body)
+                if len(seen) == 1:
+                    began.set()
+                    await may_end.wait()
+
+            async with make_consumer(broker) as consumer:
+                runs = asyncio.create_task(consumer.run(handle, concurrency=1))
+                await began.wait()
+                order_reset(states, consumer, {queue_of(broker, 0): 4})
+                await until(lambda: "suspend this consumer" in caplog.text)
+                # Messages 1 to 5 are here already, and nobody gets them.
+                may_end.set()
+                await until(lambda: len(seen) == 3)
+                await consumer.commit()
+                assert states[-1].offsets.find(GROUP, TOPIC, 0) == 6
+            await runs
+            assert seen == [b"0", b"4", b"5"]
+
+    in_loop(scenario())
+
+
+@pytest.mark.behaviour("S4-49")
+def test_a_reset_can_be_followed_in_the_log(states: States, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "tanist.client")
+    story = [
+        "invoke reset offset operation from broker",
+        "suspend this consumer",
+        "doRebalance, add a new mq",
+        "add a new pull request",
+        "resume this consumer",
+    ]
+
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            await send(broker.namesrv, 3)
+            async with make_consumer(broker) as consumer:
+                await take(consumer, 3)
+                caplog.clear()
+                order_reset(states, consumer, {queue_of(broker, 0): 1})
+                await until(lambda: "resume this consumer" in caplog.text)
+
+    in_loop(scenario())
+    told = [record.getMessage() for record in caplog.records]
+    found = [next(line for line in story if text.startswith(line)) for text in told if is_told(text, story)]
+    assert found == story
+    assert any(text.startswith("add a new pull request") and "nextOffset=1" in text for text in told)
+
+
+def is_told(text: str, story: list[str]) -> bool:
+    return text.startswith(tuple(story))
+
+
+@pytest.mark.behaviour("S4-26", "S4-29", "S4-30")
+def test_a_reset_reaches_every_broadcasting_member(states: States, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            await send(broker.namesrv, 3)
+            own = {"broadcasting": True, "offsets_dir": tmp_path}
+            async with (
+                make_consumer(broker, instance="one", **own) as one,
+                make_consumer(broker, instance="two", **own) as two,
+            ):
+                for member in (one, two):
+                    handled = Handled()
+                    runs = asyncio.create_task(member.run(handled))
+                    await until(lambda handled=handled: len(handled.messages) == 3)
+                    order_reset(states, member, {queue_of(broker, 0): 1})
+                    await until(lambda handled=handled: len(handled.messages) == 5)
+                    assert handled.bodies[3:] == [b"1", b"2"]
+                    runs.cancel()
+                    await asyncio.gather(runs, return_exceptions=True)
+
+    in_loop(scenario())
+
+
+def test_a_reset_of_another_group_or_topic_is_not_ours(states: States) -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            await send(broker.namesrv, 2)
+            async with make_consumer(broker) as consumer:
+                await take(consumer, 2)
+                stranger = MessageQueue(topic=TOPIC, broker_name="nowhere", queue_id=0)
+                order_reset(states, consumer, {stranger: 0})
+                await send(broker.namesrv, 1, start=2)
+                got = await take(consumer, 1)
+                assert bodies(got) == [b"2"]
+
+    in_loop(scenario())
+
+
+def test_a_consumer_tells_where_it_stands_and_what_it_does(states: States) -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            await send(broker.namesrv, 3)
+            async with make_consumer(broker, orderly=True) as consumer:
+                await take(consumer, 3)
+                question = TopicGroupRequest(topic=TOPIC, group=GROUP)
+                answer = await ask_client(
+                    states, consumer, Command.request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, question)
+                )
+                status = decode_java_json(answer.body, ConsumerStatus)
+                assert status.queue_table == {queue_of(broker, 0): 2}
+                running = await ask_running_info(broker, consumer.client_id)
+                assert running.properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
+                assert running.properties["PROP_CONSUMEORDERLY"] == "true"
+                assert int(running.properties["PROP_CONSUMER_START_TIMESTAMP"]) > 0
+                assert {each.topic for each in running.subscriptions} == {TOPIC, f"%RETRY%{GROUP}"}
+                queue = running.queue_table[queue_of(broker, 0)]
+                assert (queue.consumer_offset, queue.cached_count, queue.is_locked) == (2, 1, True)
+
+    in_loop(scenario())
+
+
+async def ask_running_info(broker: EmbeddedBroker, client_id: str) -> ConsumerRunningInfo:
+    question = ConsumerRunningInfoRequest(consumer_group=GROUP, client_id=client_id)
+    operator = RemotingClient()
+    try:
+        answer = await operator.request(
+            broker.address, Command.request(RequestCode.GET_CONSUMER_RUNNING_INFO, question), timeout_s=10
+        )
+    finally:
+        await operator.close()
+    return decode_java_json(answer.body, ConsumerRunningInfo)
+
+
+def test_an_operator_may_have_a_message_handled_now(states: States) -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker, make_consumer(broker) as consumer:
+            await send(broker.namesrv, 3)
+            outcomes: dict[bytes, Exception | None] = {
+                b"0": None,
+                b"1": RetryLater(delay_level=1),
+                b"2": RuntimeError("never"),
+            }
+            handled: list[bytes] = []
+
+            async def handle(message: ReceivedMessage) -> None:
+                handled.append(message.body)
+                if error := outcomes[message.body]:
+                    raise error
+
+            messages = await consumer.pull(queue_of(broker, 0), 0)
+            consumer.pause()
+            # Without a handler nobody can.
+            answer = await consume_directly(broker, consumer.client_id, messages[0])
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+            runs = asyncio.create_task(consumer.run(handle))
+            await asyncio.sleep(0)
+            results = [
+                decode_java_json(
+                    (await consume_directly(broker, consumer.client_id, message)).body, ConsumeDirectlyResult
+                )
+                for message in messages
+            ]
+            assert [result.consume_result for result in results] == [
+                "CR_SUCCESS",
+                "CR_LATER",
+                "CR_THROW_EXCEPTION",
+            ]
+            assert results[2].remark == "RuntimeError('never')"
+            assert handled == [b"0", b"1", b"2"]
+            runs.cancel()
+            await asyncio.gather(runs, return_exceptions=True)
+
+    in_loop(scenario())
+
+
+async def consume_directly(broker: EmbeddedBroker, client_id: str, message: ReceivedMessage) -> Command:
+    question = ConsumeMessageDirectlyRequest(
+        consumer_group=GROUP, client_id=client_id, msg_id=message.offset_id, topic=TOPIC
+    )
+    operator = RemotingClient()
+    try:
+        request = Command.request(RequestCode.CONSUME_MESSAGE_DIRECTLY, question)
+        return await operator.request(broker.address, request, timeout_s=10)
+    finally:
+        await operator.close()
