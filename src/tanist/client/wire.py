@@ -35,27 +35,29 @@ class Wire:
         connect_s: float | None = None,
         accepted: Collection[int] = _ONLY_SUCCESS,
     ) -> Command:
-        """The answer of the peer at ``address``. Raises a RemotingError, or the error of any other code.
-
-        ``connect_s`` leaves connecting less than the whole time.
-        """
-        self._sign(command)
-        answer = await self.remoting.request(
+        """The answer of the peer at ``address``. Raises a RemotingError, or the error of any other code."""
+        answer = await self.exchange(
             address,
             command,
             timeout_s=self._timeout_s if timeout_s is None else timeout_s,
             connect_s=connect_s,
         )
         if answer.code not in accepted:
-            if answer.code == ResponseCode.GO_AWAY:
-                self.remoting.leave(address)
             raise error_of(answer)
         return answer
 
-    async def exchange(self, address: str, command: Command, *, timeout_s: float) -> Command:
-        """The answer of the peer at ``address``, whatever its code. Raises a RemotingError."""
+    async def exchange(
+        self, address: str, command: Command, *, timeout_s: float, connect_s: float | None = None
+    ) -> Command:
+        """The answer of the peer at ``address``, whatever its code. Raises a RemotingError.
+
+        ``connect_s`` leaves connecting less than the whole time.
+        """
         self._sign(command)
-        return await self.remoting.request(address, command, timeout_s=timeout_s)
+        answer = await self.remoting.request(address, command, timeout_s=timeout_s, connect_s=connect_s)
+        if answer.code == ResponseCode.GO_AWAY:
+            self.remoting.leave(address)
+        return answer
 
     def tell(self, address: str, command: Command) -> None:
         """Send without wanting an answer."""
