@@ -19,8 +19,9 @@ def names(tmp_path: Path) -> Iterator[NameServerProcess]:
 
 @pytest.fixture
 def broker(tmp_path: Path, names: NameServerProcess) -> Iterator[BrokerProcess]:
-    settings: dict[str, object] = {"flushDiskType": "SYNC_FLUSH", "defaultTopicQueueNums": 4}
-    with BrokerProcess(tmp_path / "broker", names.address, **settings) as process:
+    with BrokerProcess(
+        tmp_path / "broker", names.address, flushDiskType="SYNC_FLUSH", defaultTopicQueueNums=4
+    ) as process:
         yield process
         assert "Traceback" not in process.process.output()
 

@@ -152,7 +152,6 @@ def test_a_reset_can_be_followed_in_the_log(states: States, caplog: pytest.LogCa
         async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
             await send(broker.namesrv, 3)
             async with make_consumer(broker) as consumer:
-                await take(consumer, 3)
                 caplog.clear()
                 order_reset(states, consumer, {queue_of(broker, 0): 1})
                 await until(lambda: "resume this consumer" in caplog.text)

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping
+from typing import Any
 
 import pytest
 
@@ -283,5 +284,106 @@ def test_garbage_from_a_server_ends_the_connection(run: Run) -> None:
         async with fake_server(babble) as address, asking() as client:
             with pytest.raises(ConnectionLost, match="over the limit"):
                 await ask(client, address)
+
+    run(scenario())
+
+
+@contextlib.contextmanager
+def silent_address() -> Generator[str]:
+    """An address at which connections neither open nor fail: its queue of new ones is full."""
+    with contextlib.ExitStack() as sockets:
+        listener = sockets.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(3):
+            waiting = sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@on_both_loops
+def test_connecting_may_be_left_less_time_than_the_answer(run: Run) -> None:
+    async def scenario() -> None:
+        with silent_address() as address:
+            async with asking() as client:
+                request = client.request(address, Command.request(ECHO), timeout_s=60, connect_s=0.2)
+                with pytest.raises(ConnectFailed, match=r"within 0\.2 s"):
+                    await in_time(request)
+
+    run(scenario())
+
+
+@on_both_loops
+def test_a_peer_that_is_left_answers_what_it_was_asked_and_is_asked_on_a_new_connection(run: Run) -> None:
+    async def scenario() -> None:
+        parked: list[tuple[Command, Connection]] = []
+
+        def park(request: Command, connection: Connection) -> None:
+            parked.append((request, connection))
+
+        async with serving({**HANDLERS, PARK: park}) as server, asking() as client:
+            address = address_of(server)
+            early = asyncio.ensure_future(ask(client, address, PARK))
+            await until(lambda: bool(parked))
+            client.leave(address)
+            await ask(client, address)
+            assert server.connection_count == 2
+            request, connection = parked[0]
+            connection.send(request.reply(body=b"late"))
+            assert bytes((await early).body) == b"late"
+            # Nothing is there to be left any more, and that is no mistake.
+            client.leave("127.0.0.1:1")
+
+    run(scenario())
+
+
+@on_both_loops
+def test_posts_of_one_turn_arrive_in_order(run: Run) -> None:
+    async def scenario() -> None:
+        seen: list[bytes] = []
+
+        def note(request: Command, _connection: Connection) -> None:
+            assert request.is_one_way
+            seen.append(bytes(request.body))
+
+        async with serving({PARK: note}) as server, asking() as client:
+            for number in range(1000):
+                body = b"%d" % number
+                await client.post(address_of(server), Command.request(PARK, body=body), timeout_s=5)
+            await until(lambda: len(seen) == 1000)
+            assert seen == [b"%d" % number for number in range(1000)]
+
+    run(scenario())
+
+
+@on_both_loops
+def test_posts_wait_for_a_peer_that_does_not_read_and_then_give_up(run: Run) -> None:
+    async def scenario() -> None:
+        may_read = asyncio.Event()
+        count = 0
+
+        async def read_late(peer: Peer) -> None:
+            nonlocal count
+            await may_read.wait()
+            while True:
+                await peer.receive()
+                count += 1
+
+        def post(timeout_s: float) -> Coroutine[Any, Any, None]:
+            return client.post(address, Command.request(PARK, body=bytes(1 << 20)), timeout_s=timeout_s)
+
+        async with fake_server(read_late) as address, asking() as client:
+            sent = 0
+            with contextlib.suppress(TooBusy):
+                while sent < 200:
+                    await in_time(post(0.2))
+                    sent += 1
+            assert 0 < sent < 200
+            waiting = asyncio.ensure_future(post(10))
+            await asyncio.sleep(0)
+            may_read.set()
+            await in_time(waiting)
+            await until(lambda: count == sent + 1)
 
     run(scenario())

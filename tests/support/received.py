@@ -1,17 +1,19 @@
 """Messages as a consumer gets them, and the bytes that a broker answers a pull with."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tanist.client.received import ReceivedMessage, decode_messages
 from tanist.model.host import pack_host
 from tanist.model.message import Message
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
+from tanist.protocol.properties import encode_properties
 from tanist.protocol.record import encode_record
 from tests.support.messages import TOPIC, make_message
 
 QUEUE = MessageQueue(topic=TOPIC, broker_name="broker-a", queue_id=0)
 _HOST = pack_host("127.0.0.1", 10911)
+_NO_PROPERTIES: Mapping[str, str] = {}
 
 
 def at(offset: int) -> QueueOffset:
@@ -37,3 +39,18 @@ def records(offsets: Iterable[int], *, tag: str = "") -> bytes:
 def received(*offsets: int, queue: MessageQueue = QUEUE) -> list[ReceivedMessage]:
     """The messages at these offsets."""
     return decode_messages(memoryview(records(offsets)), queue)
+
+
+def received_with(
+    properties: Mapping[str, str] = _NO_PROPERTIES, *, topic: str = TOPIC, reconsume_times: int = 0
+) -> ReceivedMessage:
+    """A message with just these properties."""
+    message = Message(
+        topic=topic,
+        queue_id=0,
+        body=b"paid",
+        properties=encode_properties(properties),
+        reconsume_times=reconsume_times,
+    )
+    (one,) = decode_messages(memoryview(record_of(message, 0)), QUEUE)
+    return one

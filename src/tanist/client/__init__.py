@@ -15,13 +15,24 @@ from tanist.client.allocation import (
     Sticky,
 )
 from tanist.client.consumer import Consumer
-from tanist.client.errors import ClientClosed, CommitFailed, InvalidArgument, NoRoute, SendFailed
+from tanist.client.errors import (
+    ClientClosed,
+    CommitFailed,
+    CommitInDoubt,
+    InvalidArgument,
+    NoReply,
+    NoRoute,
+    SendFailed,
+    TransactionNotBegun,
+)
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.producer import Producer
 from tanist.client.received import ReceivedMessage
 from tanist.client.retrying import RetryLater
 from tanist.client.settings import Credentials
 from tanist.client.subscriptions import Sql, Start
+from tanist.client.telemetry import extract_context, inject_context
+from tanist.client.transaction_ends import Outcome
 from tanist.model.route import MessageQueue
 from tanist.remoting.tls import TlsSettings
 
@@ -32,6 +43,7 @@ __all__ = [
     "ByMachineRoom",
     "ClientClosed",
     "CommitFailed",
+    "CommitInDoubt",
     "ConsistentHash",
     "Consumer",
     "Credentials",
@@ -39,7 +51,9 @@ __all__ = [
     "MachineRoomNearby",
     "Message",
     "MessageQueue",
+    "NoReply",
     "NoRoute",
+    "Outcome",
     "Producer",
     "Receipt",
     "ReceivedMessage",
@@ -50,4 +64,7 @@ __all__ = [
     "Start",
     "Sticky",
     "TlsSettings",
+    "TransactionNotBegun",
+    "extract_context",
+    "inject_context",
 ]

@@ -12,15 +12,17 @@ class Change:
     """What is to be done to come from what is owned to what should be."""
 
     to_take: tuple[MessageQueue, ...]
+    to_keep: tuple[MessageQueue, ...]
     to_drop: tuple[MessageQueue, ...]
 
 
-def plan(owned: Collection[MessageQueue], wanted: Iterable[MessageQueue]) -> Change:
+def plan(owned: Iterable[MessageQueue], wanted: Iterable[MessageQueue]) -> Change:
     """The change from the queues that are owned to those that are wanted."""
-    wanted = tuple(dict.fromkeys(wanted))
+    had, wanted = dict.fromkeys(owned), dict.fromkeys(wanted)
     return Change(
-        to_take=tuple(queue for queue in wanted if queue not in owned),
-        to_drop=tuple(queue for queue in owned if queue not in frozenset(wanted)),
+        to_take=tuple(queue for queue in wanted if queue not in had),
+        to_keep=tuple(queue for queue in had if queue in wanted),
+        to_drop=tuple(queue for queue in had if queue not in wanted),
     )
 
 

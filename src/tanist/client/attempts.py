@@ -32,8 +32,9 @@ def is_route_old(error: MQError) -> bool:
 class Attempts:
     """One send's failures so far."""
 
-    def __init__(self, topic: str, *, retries: int, deadline_s: float) -> None:
+    def __init__(self, topic: str, *, retries: int, deadline_s: float, may_store_twice: bool = True) -> None:
         self._topic = topic
+        self._may_store_twice = may_store_twice
         self.left = retries
         """How many tries may follow."""
         self._deadline_s = deadline_s
@@ -55,6 +56,7 @@ class Attempts:
         is_final = isinstance(error, ResponseError) and not error.retriable
         if is_final and not self._may_be_stored:
             raise error
+        is_final = is_final or (isinstance(error, _MAYBE_DONE) and not self._may_store_twice)
         if is_final or not self.left or now_s >= self._deadline_s:
             self.give_up(broker_name, error)
         self.left -= 1

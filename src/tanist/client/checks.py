@@ -39,3 +39,9 @@ def check_number(argument: str, value: object, *, least: float, most: float) -> 
         raise InvalidArgument(argument, value, "give a number")
     if not least <= value <= most:
         raise InvalidArgument(argument, value, f"use {least:g} to {most:g}")
+
+
+def check_flag(argument: str, value: object) -> None:
+    """Refuse what is neither True nor False, such as the text of a setting."""
+    if not isinstance(value, bool):
+        raise InvalidArgument(argument, value, "give True or False")

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from tanist.client.allocation import AllocationStrategy, Averagely
-from tanist.client.checks import check_number
+from tanist.client.checks import check_flag, check_number
 from tanist.client.consumer_arguments import (
     DEFAULT_CONCURRENCY,
     DEFAULT_PREFETCH_BYTES,
@@ -79,6 +79,7 @@ class Consumer:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         instance: str | None = None,
         offsets_dir: Path | str | None = None,
+        trace: bool = False,
     ) -> None:
         """Whatever is wrong with an argument is told here.
 
@@ -86,6 +87,8 @@ class Consumer:
         ``start`` is where a group begins that was never here. All members of a group need the same
         ``strategy``; Averagely is that of all clients. ``max_retries`` is 16 if it is not given, and
         without end in order. ``offsets_dir`` is where a broadcasting consumer keeps its offsets.
+        With ``trace`` what is handled is told to the topic of traces, where ``mqadmin queryMsgTraceById``
+        finds it.
         """
         self._settings = make_settings(
             namesrv=namesrv, credentials=credentials, tls=tls, timeout_s=timeout_s, instance=instance
@@ -102,13 +105,17 @@ class Consumer:
             sub_version=self._settings.clock.now_ms(),
         )
         self._rules = make_retry_rules(self._member, max_retries)
+        check_flag("trace", trace)
+        self._is_traced = trace
         self._offsets_dir = check_offsets_dir(offsets_dir, is_broadcasting=broadcasting)
         self._consumption: Consumption | None = None
 
     async def __aenter__(self) -> Self:
         if self._consumption is not None:
             raise RuntimeError("the consumer is open already")
-        consumption = Consumption(self._settings, self._member, self._rules, self._offsets_dir)
+        consumption = Consumption(
+            self._settings, self._member, self._rules, self._offsets_dir, is_traced=self._is_traced
+        )
         await consumption.open()
         self._consumption = consumption
         return self
@@ -147,25 +154,25 @@ class Consumer:
     @property
     def assignment(self) -> frozenset[MessageQueue]:
         """The queues that are this member's now, that of the group's retries included."""
-        return frozenset(self._open().rebalancer.owned)
+        return frozenset(self._open().owned.by_queue)
 
     def pause(self, *queues: MessageQueue) -> None:
         """Read and hand out nothing of these queues, of all if none is given, until ``resume``.
 
         consumer.pause(*consumer.assignment)
         """
-        rebalancer = self._open().rebalancer
+        paused = self._open().owned.paused
         for owned in self._owned(queues):
-            rebalancer.paused.add(owned.queue)
+            paused.add(owned.queue)
             owned.is_paused = True
 
     def resume(self, *queues: MessageQueue) -> None:
         """Go on with queues that were paused, with all if none is given."""
         consumption = self._open()
         if not queues:
-            consumption.rebalancer.paused.clear()
+            consumption.owned.paused.clear()
         for owned in self._owned(queues):
-            consumption.rebalancer.paused.discard(owned.queue)
+            consumption.owned.paused.discard(owned.queue)
             owned.is_paused = False
             owned.wake_pull.set()
             consumption.delivery.release(owned)
@@ -219,7 +226,7 @@ class Consumer:
         behind = sum((await consumer.lag()).values())
         """
         consumption = self._open()
-        queues = tuple(consumption.rebalancer.owned.items())
+        queues = tuple(consumption.owned.by_queue.items())
         ends = await asyncio.gather(*(consumption.calls.max_offset(queue) for queue, _ in queues))
         return {
             queue: max(0, end - owned.cached.consumer_offset)
@@ -228,7 +235,7 @@ class Consumer:
 
     async def commit(self) -> None:
         """Have what is acknowledged kept now, and not only within 5 s. Raises CommitFailed."""
-        if failed := await self._open().rebalancer.persist():
+        if failed := await self._open().owned.persist():
             raise CommitFailed(self._member.group, failed)
 
     def _open(self) -> Consumption:
@@ -237,7 +244,7 @@ class Consumer:
         return self._consumption
 
     def _owned(self, queues: Sequence[MessageQueue]) -> list[OwnedQueue]:
-        owned = self._open().rebalancer.owned
+        owned = self._open().owned.by_queue
         for queue in queues:
             if check_queue(queue) not in owned:
                 raise InvalidArgument("queue", queue, "it is not this member's now; see consumer.assignment")

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from tanist.client.allocation import AllocationStrategy
-from tanist.client.checks import check_group, check_number
+from tanist.client.checks import check_flag, check_group, check_number
 from tanist.client.errors import InvalidArgument
 from tanist.client.handling import MessageHandler
+from tanist.client.membership import Membership
 from tanist.client.pull_pace import PullBounds
-from tanist.client.rebalancing import Membership
 from tanist.client.retrying import RetryRules
 from tanist.client.subscriptions import Start, Topics, check_start, make_subscriptions
 from tanist.model.integers import INT64_MAX
@@ -41,8 +41,8 @@ def make_membership(
 ) -> Membership:
     """What a consumer is to be, by its arguments. Raises InvalidArgument for what is wrong."""
     group = check_group(group)
-    _check_bool("broadcasting", broadcasting)
-    _check_bool("orderly", orderly)
+    check_flag("broadcasting", broadcasting)
+    check_flag("orderly", orderly)
     if isinstance(strategy, type) or not callable(getattr(strategy, "allocate", None)):
         raise InvalidArgument("strategy", strategy, "give an allocation strategy, such as Averagely()")
     _check_int("prefetch_count", prefetch_count, least=1, most=_MAX_PREFETCH_COUNT)
@@ -116,11 +116,6 @@ def check_handler(handler: Any, concurrency: object) -> MessageHandler:
     if not inspect.iscoroutinefunction(handler) and not inspect.iscoroutinefunction(call):
         raise InvalidArgument("handler", handler, "give an 'async def' function of one message")
     return handler
-
-
-def _check_bool(argument: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise InvalidArgument(argument, value, "give True or False")
 
 
 def _check_int(argument: str, value: object, *, least: int, most: int) -> None:

@@ -10,15 +10,17 @@ from tanist.client.fetching import Fetcher
 from tanist.client.handler_run import HandlerRun
 from tanist.client.handling import Delivery, MessageHandler
 from tanist.client.local_offsets import LocalOffsets
+from tanist.client.membership import Membership
 from tanist.client.message_iterator import LoopsInHand
 from tanist.client.offsets import OffsetStore
 from tanist.client.orders import Orders
-from tanist.client.rebalancing import Membership, Rebalancer
+from tanist.client.rebalancing import Rebalancer
 from tanist.client.remote_offsets import RemoteOffsets
 from tanist.client.retrying import RetryRules
 from tanist.client.session import Session
 from tanist.client.settings import ClientSettings
 from tanist.client.subscriptions import consume_from_where
+from tanist.client.trace_sending import make_tracer
 from tanist.model.groups import ConsumeType, MessageModel
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
@@ -39,7 +41,13 @@ class Consumption:
     """One consumer from ``open`` to ``close``."""
 
     def __init__(
-        self, settings: ClientSettings, membership: Membership, rules: RetryRules, offsets_dir: Path | None
+        self,
+        settings: ClientSettings,
+        membership: Membership,
+        rules: RetryRules,
+        offsets_dir: Path | None,
+        *,
+        is_traced: bool,
     ) -> None:
         self._member = membership
         handlers: dict[int, Handler] = {}
@@ -52,10 +60,16 @@ class Consumption:
         self.calls = BrokerCalls(self.session, membership.group)
         self.fetcher = Fetcher(self.session, membership.group)
         """For pulls by hand: those of the consumer itself have one of their own."""
-        self.delivery = Delivery(self.calls, self.session.tasks, self.session.clock, rules)
+        self._tracer = (
+            make_tracer(self.session, group=membership.group, is_consumer=True) if is_traced else None
+        )
+        self.delivery = Delivery(
+            self.calls, self.session.tasks, self.session.clock, rules, tracer=self._tracer
+        )
         self.loops = LoopsInHand(self.delivery)
         self._offsets = self._make_offsets(offsets_dir)
         self.rebalancer = Rebalancer(self.session, self.calls, self._offsets, self.delivery, membership)
+        self.owned = self.rebalancer.owned
         self._runs: list[HandlerRun] = []
         orders = Orders(
             self.rebalancer,
@@ -74,6 +88,8 @@ class Consumption:
             # In this order: who is no member yet gets no queues.
             await self.session.heartbeats.beat()
             self.session.open()
+            if self._tracer is not None:
+                self._tracer.open()
             await self.rebalancer.rebalance()
             self.rebalancer.start()
         except BaseException:
@@ -87,13 +103,15 @@ class Consumption:
             self.delivery.close()
             await self.rebalancer.stop(timeout_s)
             self.loops.end(error)
-            queues = tuple(self.rebalancer.owned.values())
+            queues = tuple(self.owned.by_queue.values())
             if not await self.delivery.wait_idle(queues, timeout_s):
                 for run in self._runs:
                     run.cancel()
                 await self.delivery.wait_idle(queues, _CANCEL_S)
             await self.delivery.wait_sent_back(timeout_s)
-            await self.rebalancer.drop_all()
+            if self._tracer is not None:
+                await self._tracer.close()
+            await self.owned.drop_all()
             await self.session.heartbeats.leave(consumer_group=self._member.group)
         finally:
             for run in self._runs:

@@ -42,10 +42,55 @@ class SendFailed(MQError):
     def __init__(self, topic: str, failures: Sequence[tuple[str, MQError]], *, may_be_stored: bool) -> None:
         tried = "; ".join(f"{broker}: {error}" for broker, error in failures)
         doubt = "; it may be stored nevertheless" if may_be_stored else ""
-        super().__init__(f"a message to {topic} was not sent after {len(failures)} attempts{doubt}: {tried}")
+        super().__init__(f"a message to {topic} was not sent{doubt} (tries: {len(failures)}): {tried}")
         self.topic = topic
         self.failures = tuple(failures)
         self.may_be_stored = may_be_stored
+
+
+class TransactionNotBegun(MQError):
+    """A broker stored the message of a transaction less safely than it promises. It was rolled back."""
+
+    def __init__(self, topic: str, broker_name: str, status: str) -> None:
+        super().__init__(
+            f"a transaction with a message to {topic} was rolled back before its block ran: {broker_name} "
+            f"says {status} of it; look at the broker's disk and its slaves"
+        )
+        self.topic = topic
+        self.broker_name = broker_name
+        self.status = status
+
+
+class CommitInDoubt(MQError):
+    """The block of a transaction is done, and the broker did not confirm the commit. The cause says why.
+
+    Do not send the message again: the broker asks ``on_check`` what became of the transaction.
+    """
+
+    def __init__(self, topic: str, transaction_id: str, broker_name: str, found: str) -> None:
+        super().__init__(
+            f"{broker_name} did not confirm the commit of transaction {transaction_id} with a message to "
+            f"{topic}, and will ask on_check what became of it: {found}"
+        )
+        self.topic = topic
+        self.transaction_id = transaction_id
+        self.broker_name = broker_name
+        self.found = found
+
+
+class NoReply(MQError):
+    """Nobody replied to a request in time. ``is_sent`` tells whether a broker has it."""
+
+    def __init__(self, topic: str, timeout_s: float, *, is_sent: bool) -> None:
+        found = (
+            "the request is in the topic: see whether a consumer runs and replies, and how long it takes"
+            if is_sent
+            else "no broker confirmed the request: see whether the topic's brokers are there"
+        )
+        super().__init__(f"no reply to a request to {topic} within {timeout_s:g} s; {found}")
+        self.topic = topic
+        self.timeout_s = timeout_s
+        self.is_sent = is_sent
 
 
 class ReplicaBehind(MQError):

@@ -24,6 +24,8 @@ from tanist.client.ready_messages import ReadyMessages
 from tanist.client.received import ReceivedMessage
 from tanist.client.retrying import RetryLater, RetryRules, SendBack, TryAgain, after_failure
 from tanist.client.tasks import OwnedTasks
+from tanist.client.trace_format import ConsumeResult
+from tanist.client.tracing import Tracer
 from tanist.clock import Clock
 from tanist.errors import MQError
 from tanist.model.integers import INT32_MAX
@@ -37,11 +39,20 @@ Taken: TypeAlias = tuple[OwnedQueue, ReceivedMessage]
 class Delivery:
     """The messages of one consumer, between its pulls and its handlers."""
 
-    def __init__(self, calls: BrokerCalls, tasks: OwnedTasks, clock: Clock, rules: RetryRules) -> None:
+    def __init__(
+        self,
+        calls: BrokerCalls,
+        tasks: OwnedTasks,
+        clock: Clock,
+        rules: RetryRules,
+        *,
+        tracer: Tracer | None = None,
+    ) -> None:
         self._calls = calls
         self._tasks = tasks
         self._clock = clock
         self._rules = rules
+        self._tracer = tracer
         self._ready = ReadyMessages(is_orderly=rules.is_orderly)
         self._takers: deque[asyncio.Future[None]] = deque()
         self._watchers: set[asyncio.Future[None]] = set()
@@ -58,6 +69,8 @@ class Delivery:
         while not self._is_closed:
             taken = self._ready.take(self._clock.monotonic_s())
             if taken is not None:
+                if self._tracer is not None:
+                    self._tracer.before(taken[1])
                 return taken
             await self._wait_for_turn()
         raise ClientClosed("consumer")
@@ -65,12 +78,17 @@ class Delivery:
     def done(self, taken: Taken) -> None:
         """A message is handled: it is acknowledged."""
         owned, message = taken
+        if self._tracer is not None:
+            self._tracer.after(message, ConsumeResult.SUCCESS)
         self._finish(owned, message)
         self._let_go(owned)
 
     def failed(self, taken: Taken, error: BaseException) -> None:
         """A message could not be handled: it comes again, or it is a dead letter."""
         owned, message = taken
+        if self._tracer is not None:
+            is_meant = isinstance(error, RetryLater)
+            self._tracer.after(message, ConsumeResult.FAILED if is_meant else ConsumeResult.EXCEPTION)
         level = error.delay_level if isinstance(error, RetryLater) else 0
         if not isinstance(error, RetryLater):
             _log.warning("message not handled message=%r", message, exc_info=error)
@@ -85,6 +103,8 @@ class Delivery:
 
     def put_again(self, taken: Taken) -> None:
         """Nobody worked on it to the end: it is the next message."""
+        if self._tracer is not None:
+            self._tracer.after(taken[1], ConsumeResult.FAILED)
         self._ready.put_again(*taken)
         self._let_go(taken[0])
         self._wake_takers(1)

@@ -45,6 +45,7 @@ class Heartbeats:
         self._describe = describe
         self._period_s = period_s
         self._told: set[str] = set()
+        self._introduced: set[str] = set()  # They have answered, or failed to, since the last connection.
         self._is_due = asyncio.Event()
 
     def start(self) -> None:
@@ -57,6 +58,7 @@ class Heartbeats:
     def forget(self, address: str) -> None:
         """The connection to a broker is gone, and what it knew of us with it."""
         self._told.discard(address)
+        self._introduced.discard(address)
         self.soon()
 
     async def beat(self) -> bool:
@@ -65,9 +67,19 @@ class Heartbeats:
         # Consumers may read from slaves, too: those have to know their subscriptions.
         addresses = self._table.addresses(only_masters=not data.consumer_data_set)
         self._told.intersection_update(addresses)
+        self._introduced.intersection_update(addresses)
         body = encode_body(data)
         answers = await asyncio.gather(*(self._tell(address, body) for address in addresses))
         return all(answers)
+
+    async def introduce(self, *, timeout_s: float) -> None:
+        """Go on when every broker of our routes knows us, or did not listen; those are told again later."""
+        data = self._describe()
+        addresses = self._table.addresses(only_masters=not data.consumer_data_set)
+        strangers = [address for address in addresses if address not in self._introduced]
+        if strangers:
+            body = encode_body(data)
+            await asyncio.gather(*(self._tell(address, body, timeout_s) for address in strangers))
 
     async def leave(self, *, producer_group: str | None = None, consumer_group: str | None = None) -> None:
         """Tell all brokers that we leave a group, so that its other members rebalance at once."""
@@ -90,15 +102,20 @@ class Heartbeats:
                 async with asyncio.timeout(wait_s):
                     await self._is_due.wait()
 
-    async def _tell(self, address: str, body: bytes) -> bool:
+    async def _tell(self, address: str, body: bytes, timeout_s: float | None = None) -> bool:
+        request = Command.request(RequestCode.HEART_BEAT, body=body)
+        # From now on it may know us, also if we leave before it says so.
+        self._told.add(address)
         try:
-            await self._wire.ask(address, Command.request(RequestCode.HEART_BEAT, body=body))
+            await self._wire.ask(address, request, timeout_s=timeout_s)
         except ClientClosed:
             return True
         except MQError as error:
+            self._told.discard(address)
+            self._introduced.add(address)
             _log.warning("heartbeat failed broker=%s error=%s", address, error)
             return False
-        self._told.add(address)
+        self._introduced.add(address)
         return True
 
     async def _take_leave(self, address: str, header: UnregisterClientRequest) -> None:

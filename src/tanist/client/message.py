@@ -12,11 +12,14 @@ from tanist.client.errors import InvalidArgument
 from tanist.model.offsets import QueueOffset
 from tanist.model.property_names import RESERVED
 from tanist.model.route import MessageQueue
+from tanist.protocol.headers.send import DEFAULT_REGION
 
 MAX_DELAY_LEVEL = 18
 MAX_DELAY_S = 3 * 24 * 3600.0
 """The most that RocketMQ's brokers take, and Tanist's too, unless they are told otherwise."""
 
+_FORBIDDEN = frozenset("\0\1\2").union(map(chr, range(0xD800, 0xE000)))
+"""What separates properties, what marks a loss in the log, and halves of characters, which UTF-8 has not."""
 _NO_PROPERTIES: Mapping[str, str] = {}
 
 
@@ -85,6 +88,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     queue_offset: QueueOffset
     status: SendStatus = SendStatus.OK
     transaction_id: str | None = None
+    region: str = DEFAULT_REGION
+    is_traced: bool = True
+    """Whether the broker wants to have traces of it, should the producer trace at all."""
 
 
 def _check_body(body: object) -> None:
@@ -115,11 +121,11 @@ def _check_properties(properties: Any) -> None:
         raise InvalidArgument("properties", properties, "give a mapping of str to str")
     for name, value in cast("Mapping[Any, Any]", properties).items():
         for text in (name, value):
-            if not isinstance(text, str) or not text or not {"\0", "\1", "\2"}.isdisjoint(text):
+            if not isinstance(text, str) or not text or not _FORBIDDEN.isdisjoint(text):
                 raise InvalidArgument(
                     f"properties[{name!r}]",
                     value,
-                    "names and values are str, not empty, without the characters 0, 1 and 2",
+                    "names and values are str, not empty, without the characters 0, 1 and 2 and surrogates",
                 )
         if name in RESERVED:
             raise InvalidArgument(

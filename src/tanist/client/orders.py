@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from tanist.client.handling import MessageHandler
+from tanist.client.membership import Membership
 from tanist.client.owned_queue import OwnedQueue
-from tanist.client.rebalancing import Membership, Rebalancer
+from tanist.client.rebalancing import Rebalancer
 from tanist.client.received import ReceivedMessage, decode_messages
 from tanist.client.retrying import RetryLater
 from tanist.client.tasks import OwnedTasks
@@ -114,14 +115,14 @@ class Orders:
         self._check_group(request.group)
         offsets = {
             queue: owned.cached.consumer_offset
-            for queue, owned in self._rebalancer.owned.items()
+            for queue, owned in self._rebalancer.owned.by_queue.items()
             if queue.topic == request.topic
         }
         return command.reply(body=encode_body(ConsumerStatus(queue_table=ObjectKeyed(offsets))))
 
     def _tell_running_info(self, command: Command, _connection: Connection) -> Command:
         self._check_group(command.header(ConsumerRunningInfoRequest).consumer_group)
-        queues = {queue: _describe(owned) for queue, owned in self._rebalancer.owned.items()}
+        queues = {queue: _describe(owned) for queue, owned in self._rebalancer.owned.by_queue.items()}
         running = ConsumerRunningInfo(
             properties={
                 PROP_START_TIMESTAMP: str(self._started_ms),

@@ -12,6 +12,7 @@ import msgspec
 from tanist.client.checks import check_number
 from tanist.client.errors import InvalidArgument
 from tanist.client.message import Message
+from tanist.client.telemetry import current_context
 from tanist.clock import Clock
 from tanist.errors import LocalProtocolError
 from tanist.model.message import SysFlag
@@ -80,18 +81,15 @@ class OutgoingMaker:
             zone=datetime.now().astimezone().tzinfo or UTC,
         )
 
-    def check(self, message: Message) -> None:
-        """Refuse a message that is too large. Compressing it may make it smaller, and nobody relies on that."""
-        if len(message.body) > self._max_message_bytes:
-            raise InvalidArgument(
-                "body",
-                message.body[:16],
-                f"it has {len(message.body)} bytes, and max_message_bytes is {self._max_message_bytes}",
-            )
-
     def make(self, message: Message, *, extra: Mapping[str, str], sys_flag: int) -> Outgoing:
         """The message as it goes out. ``extra`` are properties that the client itself adds."""
         body = message.body
+        if len(body) > self._max_message_bytes:
+            raise InvalidArgument(
+                "body",
+                body[:16],
+                f"it has {len(body)} bytes, and max_message_bytes is {self._max_message_bytes}",
+            )
         now_ms = self._clock.now_ms()
         message_id = self._ids.next_id(now_ms)
         if len(body) >= self._compress_from_bytes:
@@ -156,7 +154,8 @@ def property_text(message: Message, message_id: str, extra: Mapping[str, str]) -
     elif message.deliver_at is not None:
         deliver_ms = round(message.deliver_at.timestamp() * 1000)
         text = f"{text}{TIMER_DELIVER_MS}{NAME_END}{deliver_ms}{VALUE_END}"
-    for properties in (message.properties, extra):
+    # Of two equal names the later one counts: what the program says itself goes before the context.
+    for properties in (current_context(), message.properties, extra):
         for name, value in properties.items():
             text = f"{text}{name}{NAME_END}{value}{VALUE_END}"
     # Characters take up to four bytes each; few strings are so long that they have to be counted.

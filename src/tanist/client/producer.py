@@ -1,10 +1,13 @@
 """The producer: what programs send messages with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from tanist.client.checks import check_group, check_number
+from tanist.client.check_backs import OnCheck
+from tanist.client.checks import check_flag, check_group, check_number
 from tanist.client.errors import ClientClosed, InvalidArgument
 from tanist.client.message import Message, Receipt
 from tanist.client.outgoing import (
@@ -13,6 +16,8 @@ from tanist.client.outgoing import (
     OutgoingMaker,
     check_batch,
 )
+from tanist.client.received import ReceivedMessage
+from tanist.client.requests import Requests
 from tanist.client.sending import Sender
 from tanist.client.session import Session
 from tanist.client.settings import (
@@ -23,8 +28,13 @@ from tanist.client.settings import (
     local_address,
     make_settings,
 )
+from tanist.client.trace_sending import make_tracer
+from tanist.client.tracing import Tracer
+from tanist.client.transactions import Transactions
 from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.client import HeartbeatData, ProducerData
+from tanist.protocol.codes import RequestCode
+from tanist.remoting import Handler
 from tanist.remoting.tls import TlsSettings
 
 DEFAULT_RETRIES = 2
@@ -44,6 +54,9 @@ class Producer:
     is one. Brokers that failed or are slow are avoided for some seconds. So a message may be stored twice
     if its first broker stored it and could not say so: consumers have to bear that.
 
+    Messages with the same sharding key are stored in the order in which their sends were begun, one after
+    the other. All others may overtake each other while several are on their way.
+
     A topic that does not exist is made by the first message, if the brokers allow that.
     """
 
@@ -60,18 +73,28 @@ class Producer:
         max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
         compress_from_bytes: int = DEFAULT_COMPRESS_FROM_BYTES,
         compression: str | None = "zlib",
+        trace: bool = False,
+        on_check: OnCheck | None = None,
     ) -> None:
         """Whatever is wrong with an argument is told here.
 
         Bodies of ``compress_from_bytes`` or more are compressed with ``compression``: zlib, lz4 or zstd,
-        or None. Consumers before RocketMQ 5 know only zlib.
+        or None. Consumers before RocketMQ 5 know only zlib. With ``trace`` what is sent is told to the
+        topic of traces, where ``mqadmin queryMsgTraceById`` finds it.
+
+        ``on_check`` is asked what became of a transaction whose end was lost; see ``transaction``.
         """
         self._group = check_group(group)
         self._settings = make_settings(
             namesrv=namesrv, credentials=credentials, tls=tls, timeout_s=timeout_s, instance=instance
         )
         check_number("retries", retries, least=0, most=_MAX_RETRIES)
+        if on_check is not None and not callable(on_check):
+            raise InvalidArgument("on_check", on_check, "give an async function that returns an Outcome")
+        check_flag("trace", trace)
         self._retries = retries
+        self._is_traced = trace
+        self._on_check = on_check
         self._maker = OutgoingMaker(
             self._settings.clock,
             local_address=local_address(self._settings.namesrv[0]),
@@ -79,29 +102,42 @@ class Producer:
             compress_from_bytes=compress_from_bytes,
             compression=compression,
         )
-        self._session: Session | None = None
-        self._sender: Sender | None = None
+        self._opened: _Opened | None = None
 
     async def __aenter__(self) -> Self:
-        if self._session is not None:
+        if self._opened is not None:
             raise RuntimeError("the producer is open already")
-        self._session = Session(self._settings, handlers={}, describe=self._describe)
-        self._sender = Sender(self._session, self._maker, group=self._group, retries=self._retries)
-        self._session.open()
+        # What answers brokers needs the session, so it is entered when there is one.
+        handlers: dict[int, Handler] = {}
+        session = Session(self._settings, handlers=handlers, describe=self._describe)
+        tracer = make_tracer(session, group=self._group, is_consumer=False) if self._is_traced else None
+        sender = Sender(session, self._maker, group=self._group, retries=self._retries, tracer=tracer)
+        transactions = Transactions(
+            session, sender, group=self._group, on_check=self._on_check, tracer=tracer
+        )
+        requests = Requests(session, sender)
+        handlers[RequestCode.CHECK_TRANSACTION_STATE] = transactions.check_backs.handle
+        handlers[RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT] = requests.handle
+        self._opened = _Opened(session, sender, transactions, requests, tracer)
+        session.open()
+        if tracer is not None:
+            tracer.open()
+        transactions.start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        session, sender = self._session, self._sender
-        assert session is not None
-        assert sender is not None
-        self._session = self._sender = None
-        sender.close()
+        opened = self._parts()
+        self._opened = None
+        opened.requests.close()
+        opened.sender.close()
         try:
-            await session.heartbeats.leave(producer_group=self._group)
+            if opened.tracer is not None:
+                await opened.tracer.close()
+            await opened.session.heartbeats.leave(producer_group=self._group)
         finally:
-            await session.close()
+            await opened.session.close()
 
     async def send(
         self, message: Message, *, queue: MessageQueue | None = None, timeout_s: float | None = None
@@ -111,10 +147,13 @@ class Producer:
             receipt = await producer.send(Message("OrderTopic", b"..."))
             receipt.message_id, receipt.queue, receipt.queue_offset, receipt.status
 
+        While very many sends are on their way this one waits for its turn first; ``timeout_s`` counts from
+        then on.
+
         Raises SendFailed when no broker took it, NoRoute or TopicNotFound when there is none for its topic,
         or the error of a refusal that all brokers would give.
         """
-        sender = self._open_sender()
+        sender = self._parts().sender
         _check_send(message, queue, timeout_s)
         return await sender.send(message, queue=queue, timeout_s=timeout_s)
 
@@ -123,7 +162,7 @@ class Producer:
 
         await producer.send_oneway(Message("MetricTopic", b"..."))
         """
-        sender = self._open_sender()
+        sender = self._parts().sender
         _check_send(message, queue, None)
         await sender.send_oneway(message, queue=queue)
 
@@ -142,18 +181,75 @@ class Producer:
         The receipt's ids are those of all messages, separated by commas; its ``queue_offset`` is that of
         the first, and the others follow it. Messages of a batch can not be delayed and are not compressed.
         """
-        sender = self._open_sender()
+        sender = self._parts().sender
         check_batch(messages)
         _check_send(messages[0], queue, timeout_s)
         return await sender.send_batch(messages, queue=queue, timeout_s=timeout_s)
 
-    def _open_sender(self) -> Sender:
-        if self._sender is None:
+    def transaction(self, message: Message) -> AbstractAsyncContextManager[Receipt]:
+        """Send one message that consumers get only if the block around it succeeds.
+
+            async def what_became_of(message):
+                return Outcome.COMMIT if await is_paid(message.keys[0]) else Outcome.ROLLBACK
+
+            async with Producer(group="orders", namesrv=..., on_check=what_became_of) as producer:
+                async with producer.transaction(Message("OrderTopic", b"...", keys=["o-17"])) as receipt:
+                    await pay("o-17")
+
+        The message is with a broker before the block begins. It is committed when the block ends, and
+        rolled back when the block raises or is cancelled. If the end is lost, because this program dies or
+        the broker does, the broker later asks ``on_check`` of any producer of the group, so that must tell
+        from what the block has left behind.
+
+        Raises CommitInDoubt at the end of the block if the broker does not confirm the commit, and on
+        entering TransactionNotBegun or what ``send`` raises. Messages in transactions can not be delayed.
+        """
+        transactions = self._parts().transactions
+        _check_send(message, None, None)
+        return transactions.begin(message)
+
+    async def request(self, message: Message, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> ReceivedMessage:
+        """Send one message and wait for the reply of whoever consumes it.
+
+            reply = await producer.request(Message("PriceTopic", b"o-17"), timeout_s=5)
+            reply.body, reply.properties
+
+        Raises NoReply if none comes in time, or what ``send`` raises. A reply that comes later is dropped.
+        """
+        requests = self._parts().requests
+        _check_send(message, None, timeout_s)
+        return await requests.request(message, timeout_s=timeout_s)
+
+    async def reply(
+        self, received: ReceivedMessage, body: bytes, *, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Reply to a request that a consumer received; returns when whoever asked has the reply.
+
+            async for message in consumer:
+                await producer.reply(message, b"42.00")
+
+        Raises SendFailed if whoever asked is gone.
+        """
+        await self._parts().requests.reply(received, body, properties)
+
+    def _parts(self) -> "_Opened":
+        if self._opened is None:
             raise ClientClosed("producer")
-        return self._sender
+        return self._opened
 
     def _describe(self, client_id: str) -> HeartbeatData:
         return HeartbeatData(client_id=client_id, producer_data_set=[ProducerData(group_name=self._group)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What a producer is made of while it is open."""
+
+    session: Session
+    sender: Sender
+    transactions: Transactions
+    requests: Requests
+    tracer: Tracer | None
 
 
 def _check_send(message: object, queue: object, timeout_s: float | None) -> None:

@@ -1,13 +1,14 @@
 """The queues that a producer sends to, by topic; and how a topic that is not there yet comes to be.
 
 A topic that the name servers do not know borrows the brokers of TBW102, as with RocketMQ's clients: the
-first message that one of them takes makes the topic there. Its real route is asked for soon after.
+first message that each of them takes makes the topic there. Its real route is asked for soon after, and
+used once it has all of these brokers: the first one to make the topic is not to get all messages.
 """
 
 import asyncio
-import logging
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 
 from tanist.client.backoff import Backoff
 from tanist.client.errors import NoRoute
@@ -20,8 +21,6 @@ from tanist.model.route import MessageQueue
 from tanist.model.topics import AUTO_CREATE_TOPIC
 from tanist.protocol.response_errors import TopicNotFound
 
-_log = logging.getLogger(__name__)
-
 DEFAULT_QUEUE_COUNT = 4
 """How many queues a topic gets at most that a send creates."""
 _LEARN_TRIES = 8
@@ -33,6 +32,7 @@ class PublishTopic:
     def __init__(self, queues: Sequence[MessageQueue], *, is_borrowed: bool = False) -> None:
         self.queues = queues
         self.is_borrowed = is_borrowed
+        self.broker_names = frozenset(queue.broker_name for queue in queues)
         self.round = QueueRound(queues, start=random.randrange(len(queues)))  # noqa: S311
 
 
@@ -65,8 +65,7 @@ class PublishTopics:
 
     def on_stored(self, topic: str) -> None:
         """A broker took a message. If the topic was borrowed it is real now, and has a route to learn."""
-        known = self._topics.get(topic)
-        if known is not None and known.is_borrowed and topic not in self._learning:
+        if self._is_borrowed(topic) and topic not in self._learning:
             self._learning.add(topic)
             self._tasks.start(self._learn(topic), f"new topic {topic}")
 
@@ -91,24 +90,38 @@ class PublishTopics:
         return topic
 
     async def _learn(self, topic: str) -> None:
-        """A broker tells name servers of a new topic in its own time; until they know we ask again."""
+        """Ask until the route has all brokers. A broker tells name servers of a new topic in its own time."""
         backoff = Backoff()
         try:
             for _ in range(_LEARN_TRIES):
-                try:
+                with suppress(MQError):
                     await self._routes.ask(topic)
-                except MQError as error:
-                    _log.debug("route not there yet topic=%s error=%s", topic, error)
-                    await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
-                else:
+                if not self._is_borrowed(topic):
                     return
+                await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
+            # Some broker was sent nothing, or is gone: it is not in the route, and that is right.
+            self._use_route(topic)
         finally:
             self._learning.discard(topic)
 
+    def _is_borrowed(self, topic: str) -> bool:
+        known = self._topics.get(topic)
+        return known is not None and known.is_borrowed
+
     def _on_change(self, topic: str) -> None:
-        """Forget what was made of the old route. If the new one has no queues, sends ask again."""
+        known, route = self._topics.get(topic), self._routes.table.get(topic)
+        if known is None or route is None:
+            return
+        is_whole = known.broker_names <= {queue.broker_name for queue in route.publish_queues}
+        if is_whole or not known.is_borrowed:
+            self._use_route(topic)
+
+    def _use_route(self, topic: str) -> None:
+        """Take the queues of the route. If it has none, sends ask for it again."""
         route = self._routes.table.get(topic)
-        if topic in self._topics and route is not None and route.publish_queues:
+        if route is None:
+            return
+        if route.publish_queues:
             self._topics[topic] = PublishTopic(route.publish_queues)
         else:
             self._topics.pop(topic, None)

@@ -101,6 +101,13 @@ def decode_messages(data: memoryview, queue: MessageQueue) -> list[ReceivedMessa
     return messages
 
 
+def decode_message(data: memoryview, *, broker_name: str) -> ReceivedMessage:
+    """The one message that a broker hands over by itself; its record says which queue it is of."""
+    record = decode_record(data)
+    queue = MessageQueue(topic=record.topic, broker_name=broker_name, queue_id=record.queue_id)
+    return _decode(record, queue)
+
+
 def _decode(record: Record, queue: MessageQueue) -> ReceivedMessage:
     if record.sys_flag & _COMPRESSED:
         body = bytes(decompress_body(record.body, record.sys_flag, max_bytes=MAX_BODY_BYTES))

@@ -8,13 +8,17 @@ from tanist.client.attempts import Attempts, is_of_the_broker, is_route_old
 from tanist.client.errors import InvalidArgument, NoRoute
 from tanist.client.faults import BrokerFaults
 from tanist.client.in_flight import InFlight
+from tanist.client.key_turns import KeyTurns
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.outgoing import Outgoing, OutgoingMaker
 from tanist.client.publish_topics import DEFAULT_QUEUE_COUNT, PublishTopic, PublishTopics
 from tanist.client.queue_choice import queue_of_key
 from tanist.client.session import Session
+from tanist.client.tracing import Tracer
 from tanist.errors import MQError, RemotingError, ResponseError
+from tanist.model.message import SysFlag
 from tanist.model.offsets import QueueOffset
+from tanist.model.property_names import TRAN_MSG
 from tanist.model.route import MessageQueue
 from tanist.model.topics import AUTO_CREATE_TOPIC
 from tanist.protocol.codes import RequestCode, ResponseCode
@@ -23,6 +27,7 @@ from tanist.protocol.headers.send import SendMessageResponse
 from tanist.protocol.response_errors import TopicNotFound
 
 _DEFAULT_QUEUES = str(DEFAULT_QUEUE_COUNT)
+_PREPARED = int(SysFlag.PREPARED)
 _NOTHING: Mapping[str, str] = {}
 _STATUSES = {
     int(ResponseCode.SUCCESS): SendStatus.OK,
@@ -35,7 +40,15 @@ _STATUSES = {
 class Sender:
     """Sends the messages of one producer group."""
 
-    def __init__(self, session: Session, maker: OutgoingMaker, *, group: str, retries: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        maker: OutgoingMaker,
+        *,
+        group: str,
+        retries: int,
+        tracer: Tracer | None = None,
+    ) -> None:
         self._session = session
         self._wire = session.wire
         self._table = session.routes.table
@@ -43,9 +56,11 @@ class Sender:
         self._maker = maker
         self._group = group
         self._retries = retries
+        self._tracer = tracer
         self._timeout_s = session.settings.timeout_s
         self._faults = BrokerFaults()
         self._in_flight = InFlight()
+        self._key_turns = KeyTurns()
         self._is_closed = False
         self._now_s = asyncio.get_running_loop().time
 
@@ -64,20 +79,12 @@ class Sender:
 
         ``extra`` are properties that the client itself adds.
         """
-        self._maker.check(message)
-        size_bytes = len(message.body)
-        if not self._in_flight.enter_now(size_bytes):
-            await self._in_flight.enter(size_bytes)
-        try:
-            return await self._try(
-                self._maker.make(message, extra=extra, sys_flag=sys_flag),
-                code,
-                queue=queue,
-                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-                retries=self._retries if retries is None else retries,
-            )
-        finally:
-            self._in_flight.leave(size_bytes)
+        outgoing = self._maker.make(message, extra=extra, sys_flag=sys_flag)
+        receipt = await self._deliver(outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries)
+        if self._tracer is not None:
+            is_half = TRAN_MSG in extra
+            self._tracer.sent(message, receipt, started_ms=outgoing.born_timestamp_ms, is_half=is_half)
+        return receipt
 
     async def send_batch(
         self,
@@ -89,25 +96,17 @@ class Sender:
     ) -> Receipt:
         """Send messages of one topic to one queue, in one request."""
         outgoing = self._maker.make_batch(messages, extra=extra)
-        size_bytes = len(outgoing.body)
-        if not self._in_flight.enter_now(size_bytes):
-            await self._in_flight.enter(size_bytes)
-        try:
-            return await self._try(
-                outgoing,
-                RequestCode.SEND_BATCH_MESSAGE,
-                queue=queue,
-                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-                retries=self._retries,
-            )
-        finally:
-            self._in_flight.leave(size_bytes)
+        receipt = await self._deliver(
+            outgoing, RequestCode.SEND_BATCH_MESSAGE, queue=queue, timeout_s=timeout_s, retries=None
+        )
+        if self._tracer is not None:
+            self._tracer.sent_batch(messages, receipt, started_ms=outgoing.born_timestamp_ms)
+        return receipt
 
     async def send_oneway(
         self, message: Message, *, queue: MessageQueue | None = None, extra: Mapping[str, str] = _NOTHING
     ) -> None:
         """Send without an answer: it is not known whether a broker took it."""
-        self._maker.check(message)
         outgoing = self._maker.make(message, extra=extra, sys_flag=0)
         deadline_s = self._now_s() + self._timeout_s
         chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
@@ -122,7 +121,48 @@ class Sender:
     def close(self) -> None:
         """Let no further try begin, and end those that wait for their turn."""
         self._is_closed = True
+        self._key_turns.close()
         self._in_flight.close()
+
+    async def _deliver(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
+        *,
+        queue: MessageQueue | None,
+        timeout_s: float | None,
+        retries: int | None,
+    ) -> Receipt:
+        if outgoing.sharding_key is None:
+            return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
+        key = (outgoing.topic, outgoing.sharding_key)
+        await self._key_turns.enter(key)
+        try:
+            return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
+        finally:
+            self._key_turns.leave(key)
+
+    async def _deliver_in_turn(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
+        queue: MessageQueue | None,
+        timeout_s: float | None,
+        retries: int | None,
+    ) -> Receipt:
+        size_bytes = len(outgoing.body)
+        if not self._in_flight.enter_now(size_bytes):
+            await self._in_flight.enter(size_bytes)
+        try:
+            return await self._try(
+                outgoing,
+                code,
+                queue=queue,
+                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+                retries=self._retries if retries is None else retries,
+            )
+        finally:
+            self._in_flight.leave(size_bytes)
 
     async def _try(
         self,
@@ -149,7 +189,13 @@ class Sender:
                 )
             except (RemotingError, ResponseError, NoRoute) as error:
                 if attempts is None:
-                    attempts = Attempts(outgoing.topic, retries=retries, deadline_s=deadline_s)
+                    attempts = Attempts(
+                        outgoing.topic,
+                        retries=retries,
+                        deadline_s=deadline_s,
+                        # A second half would be asked about later, and be committed like the first.
+                        may_store_twice=not outgoing.sys_flag & _PREPARED,
+                    )
                 self._on_failure(attempts, chosen, error, now_s=self._now_s())
                 continue
             now_s = self._now_s()
@@ -255,4 +301,6 @@ def _receipt(answer: Command, outgoing: Outgoing, queue: MessageQueue) -> Receip
         queue_offset=QueueOffset(header.queue_offset),
         status=_STATUSES[answer.code],
         transaction_id=header.transaction_id or None,
+        region=header.region,
+        is_traced=header.is_trace_on,
     )

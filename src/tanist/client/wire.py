@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Mapping
 
 from tanist.client.settings import ClientSettings
-from tanist.protocol.codes import ResponseCode
+from tanist.protocol.codes import FLAG_ONE_WAY, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.response_errors import error_of
 from tanist.protocol.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE, sign
-from tanist.remoting import Handler, RemotingClient
+from tanist.remoting import Connection, Handler, RemotingClient
 
 _ONLY_SUCCESS = frozenset({int(ResponseCode.SUCCESS)})
 
@@ -63,6 +63,12 @@ class Wire:
         """Send without wanting an answer."""
         self._sign(command)
         self.remoting.notify(address, command)
+
+    def answer_later(self, connection: Connection, command: Command) -> None:
+        """Send a one-way request to whoever asked something on this connection, and to nobody else."""
+        self._sign(command)
+        command.flag |= FLAG_ONE_WAY
+        connection.send(command)
 
     async def post(self, address: str, command: Command, *, timeout_s: float) -> None:
         """Send without wanting an answer, when the peer keeps up. Raises ConnectFailed or TooBusy."""

@@ -17,6 +17,7 @@ class EndTransactionRequest(Header, frozen=True, kw_only=True):
     is_from_check: bool = msgspec.field(name="fromTransactionCheck", default=False)
     transaction_id: str | None = None
     topic: str | None = None
+    broker_name: str | None = msgspec.field(name="bname", default=None)
 
 
 class CheckTransactionStateRequest(Header, frozen=True, kw_only=True):

@@ -35,6 +35,7 @@ final class Golden {
         GoldenFrames.capture(golden);
         GoldenBodies.capture(golden);
         GoldenIds.capture(golden);
+        GoldenTraces.capture(golden);
         GoldenRecords.capture(golden, scratch);
         GoldenStoreFiles.capture(golden, scratch);
         GoldenConfigFiles.capture(golden, scratch);
