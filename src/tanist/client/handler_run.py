@@ -27,7 +27,7 @@ class HandlerRun:
         delivery, handler = self._delivery, self.handler
         while True:
             try:
-                taken = await delivery.take()
+                taken = delivery.take_now() or await delivery.take()
             except ClientClosed:
                 return
             try:

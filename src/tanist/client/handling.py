@@ -66,14 +66,18 @@ class Delivery:
 
     async def take(self) -> Taken:
         """The next message, as soon as there is one. Raises ClientClosed when there will be none."""
-        while not self._is_closed:
-            taken = self._ready.take(self._clock.monotonic_s())
-            if taken is not None:
-                if self._tracer is not None:
-                    self._tracer.before(taken[1])
-                return taken
+        while (taken := self.take_now()) is None:
             await self._wait_for_turn()
-        raise ClientClosed("consumer")
+        return taken
+
+    def take_now(self) -> Taken | None:
+        """The next message, if there is one already, as there is most often: that needs no coroutine."""
+        if self._is_closed:
+            raise ClientClosed("consumer")
+        taken = self._ready.take(self._clock.monotonic_s())
+        if taken is not None and self._tracer is not None:
+            self._tracer.before(taken[1])
+        return taken
 
     def done(self, taken: Taken) -> None:
         """A message is handled: it is acknowledged."""

@@ -69,10 +69,11 @@ class MessageIterator:
             self._delivery.done(taken)
         self._loops.redeliver_left()
         try:
-            self._in_hand = await self._delivery.take()
+            taken = self._delivery.take_now() or await self._delivery.take()
         except ClientClosed:
             raise StopAsyncIteration from None
-        return self._in_hand[1]
+        self._in_hand = taken
+        return taken[1]
 
     def __del__(self) -> None:
         # Only the loop had this: it is over.
