@@ -20,11 +20,12 @@ from pathlib import Path
 
 import msgspec
 
+from bench.other_clients import other_clients
 from bench.table import Row
 from tests.support.partners import PartnerMissing
 from tests.support.rocketmq.cluster import RocketMQ
 from tests.support.rocketmq.jars import FULL_SPEED
-from tests.support.rocketmq.scenario import ScenarioProcess, java_clients
+from tests.support.rocketmq.scenario import ScenarioProcess, StepFailed, java_clients
 from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
 
 _LINE = "5.3.3"
@@ -35,6 +36,8 @@ _BODY_BYTES = 1024
 _QUEUES = 8
 _BACKLOG = 100_000
 _PER_CORE = 0.5
+_FASTEST = 1.0
+_CLUSTER = "tanist-tests"
 
 _STORE: dict[str, object] = {
     "flushDiskType": "ASYNC_FLUSH",
@@ -61,6 +64,8 @@ class _Work:
     name: str
     in_flight: int = 0
     is_by_handler: bool = False
+    is_for_all: bool = True
+    """Whether the other Python clients do it too."""
 
     @property
     def is_read(self) -> bool:
@@ -70,7 +75,7 @@ class _Work:
 _WORKS = (
     _Work("sends one at a time", in_flight=1),
     _Work("sends, 256 in flight", in_flight=256),
-    _Work("backlog read with async for; Java: push consumer"),
+    _Work("backlog read with async for; Java: push consumer", is_for_all=False),
     _Work("backlog read with run(handler); Java: push consumer", is_by_handler=True),
 )
 
@@ -82,8 +87,11 @@ class _Side:
         self.name = name
         self._process = process
         self._name_server = name_server
+        self._group = name.partition(" ")[0]
         self._group_count = 0
-        process.do("producer", name="p", nameServer=name_server, group=f"{name}-p", topicQueues=_QUEUES)
+        process.do(
+            "producer", name="p", nameServer=name_server, group=f"{self._group}-p", topicQueues=_QUEUES
+        )
 
     def fill(self, topic: str, *, count: int) -> int:
         """Put at least ``count`` messages into a topic; how many there are then."""
@@ -118,7 +126,7 @@ class _Side:
             "drain",
             nameServer=self._name_server,
             topic="Backlog",
-            group=f"{self.name}-{self._group_count}",
+            group=f"{self._group}-{self._group_count}",
             count=backlog,
             isByHandler=work.is_by_handler,
         )
@@ -136,11 +144,21 @@ def run_at_rocketmq() -> list[Row]:
 
 def _run(site: Callable[[Path], AbstractContextManager[str]]) -> list[Row]:
     try:
-        with tempfile.TemporaryDirectory(prefix="tanist-bench-") as home, ExitStack() as running:
-            name_server = running.enter_context(site(Path(home)))
-            java = running.enter_context(java_clients(_LINE, Path(home) / "java", flags=FULL_SPEED))
-            ours = running.enter_context(_our_clients(Path(home) / "ours"))
-            return _race(_Side("tanist", ours, name_server), _Side("java", java, name_server))
+        with tempfile.TemporaryDirectory(prefix="tanist-bench-") as name, ExitStack() as running:
+            home = Path(name)
+            name_server = running.enter_context(site(home))
+            java = running.enter_context(java_clients(_LINE, home / "java", flags=FULL_SPEED))
+            ours = running.enter_context(_our_clients(home / "ours"))
+            others = running.enter_context(other_clients(home, name_server, cluster=_CLUSTER))
+            sides = [_Side("tanist", ours, name_server), _Side("java", java, name_server)]
+            # The producers of the others want to know that the topic is there.
+            sides[1].fill("Bench", count=1)
+            for other in others.running:
+                try:
+                    sides.append(_Side(*other))
+                except StepFailed as failure:
+                    others.lacks[other[0]] = str(failure)
+            return _race(*sides) + [_lack_row(who, why) for who, why in others.lacks.items()]
     except PartnerMissing as lack:
         raise SystemExit(f"clients: {lack}") from lack
 
@@ -170,25 +188,58 @@ def _rocketmq(home: Path) -> Generator[str]:
         yield rocketmq.name_server
 
 
-def _race(ours: _Side, java: _Side) -> list[Row]:
+def _race(ours: _Side, java: _Side, *others: _Side) -> list[Row]:
     backlog = java.fill("Backlog", count=_BACKLOG)
-    sides = (ours, java)
+    sides = (ours, java, *others)
     seen: dict[tuple[_Work, _Side], list[_Load]] = {}
+    lacks: dict[tuple[_Work, _Side], str] = {}
     for number in range(-_WARM_ROUNDS, _ROUNDS):
         for work in _WORKS:
             for side in sides if number % 2 else sides[::-1]:
-                load = side.run(work, backlog=backlog)
-                if number >= 0:
-                    seen.setdefault((work, side), []).append(load)
+                if (work, side) in lacks or (side in others and not work.is_for_all):
+                    continue
+                try:
+                    load = side.run(work, backlog=backlog)
+                except StepFailed as failure:
+                    lacks[work, side] = str(failure)
+                else:
+                    if number >= 0:
+                        seen.setdefault((work, side), []).append(load)
         print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", file=sys.stderr)
-    return [row for work in _WORKS for row in _rows(work, seen[work, ours], seen[work, java])]
+    rows = [row for work in _WORKS for row in _rows(work, seen[work, ours], seen[work, java])]
+    for side in others:
+        for work in _WORKS:
+            if (work, side) in seen:
+                rows.append(_other_row(side.name, work, seen[work, ours], seen[work, side]))
+            elif (work, side) in lacks:
+                rows.append(_lack_row(f"{side.name}: {work.name}", lacks[work, side]))
+    return rows
+
+
+def _other_row(name: str, work: _Work, ours: list[_Load], other: list[_Load]) -> Row:
+    cost, other_cost = _cost(ours), _cost(other)
+    return Row(
+        f"{name}: {work.name}, messages per second of CPU",
+        f"{1e-3 / cost:.1f}k",
+        f"{1e-3 / other_cost:.1f}k",
+        other_cost / cost,
+        f"≥ {_FASTEST}",
+        other_cost / cost >= _FASTEST,
+    )
+
+
+def _lack_row(what: str, why: str) -> Row:
+    return Row(what, "", f"not run: {why}", None, "", None)
+
+
+def _cost(loads: list[_Load]) -> float:
+    """The client's CPU seconds a message."""
+    return statistics.median(load.cpu_seconds / load.count for load in loads)
 
 
 def _rows(work: _Work, ours: list[_Load], java: list[_Load]) -> list[Row]:
     rate, java_rate = (statistics.median(load.rate for load in loads) for loads in (ours, java))
-    cost, java_cost = (
-        statistics.median(load.cpu_seconds / load.count for load in loads) for loads in (ours, java)
-    )
+    cost, java_cost = _cost(ours), _cost(java)
     return [
         Row(work.name, f"{rate / 1e3:.1f}k/s", f"Java {java_rate / 1e3:.1f}k/s", rate / java_rate, "", None),
         Row(
