@@ -58,6 +58,8 @@ class _Steps:
                 return await self._send(options)
             case "drain":
                 return await _drain(options)
+            case "rewind":
+                return await _rewind(options)
             case _:
                 raise ValueError(f"unknown step {step}")
 
@@ -99,6 +101,21 @@ async def _drain(options: Options) -> Load:
     read = _read_by_handler if options["isByHandler"] else _read_by_iterator
     async with asyncio.timeout(_DRAIN_LIMIT_S), consumer:
         return await read(consumer, options["count"])
+
+
+async def _rewind(options: Options) -> None:
+    """Put a new group at the beginning of a topic, for clients that begin at its end."""
+    topic, queue_count = options["topic"], options["queues"]
+    consumer = Consumer(
+        group=options["group"], namesrv=options["nameServer"], topics={topic: "*"}, start=Start.FIRST
+    )
+    async with asyncio.timeout(_DRAIN_LIMIT_S), consumer:
+        # Nothing tells when the last queue is there.
+        while len(queues := [queue for queue in consumer.assignment if queue.topic == topic]) < queue_count:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        for queue in queues:
+            await consumer.seek(queue, 0)
+        await consumer.commit()
 
 
 async def _read_by_iterator(consumer: Consumer, wanted: int) -> Load:

@@ -61,7 +61,7 @@ class GrpcClient:
         return sum(future.result() is not None for future in sent)
 
     def read(self, options: dict[str, Any], on_message: Callable[[], None]) -> Callable[[], object]:
-        raise NotImplementedError("it reads by POP, where a new group begins behind the backlog")
+        raise NotImplementedError("it reads by POP, which Tanist does not serve")
 
     def _message(self, topic: str, body: bytes) -> Any:
         message = self._rocketmq.Message()
