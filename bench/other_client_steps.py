@@ -61,7 +61,9 @@ class GrpcClient:
         return sum(future.result() is not None for future in sent)
 
     def read(self, options: dict[str, Any], on_message: Callable[[], None]) -> Callable[[], object]:
-        raise NotImplementedError("it reads by POP, which Tanist does not serve")
+        raise NotImplementedError(
+            "it reads by POP, where a new group begins behind the backlog, and which Tanist does not serve"
+        )
 
     def _message(self, topic: str, body: bytes) -> Any:
         message = self._rocketmq.Message()
