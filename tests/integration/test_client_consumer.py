@@ -20,6 +20,7 @@ from tanist.client import (
     Sql,
     Start,
 )
+from tanist.client.queues import rebalancing
 from tanist.model.topics import dlq_topic
 from tanist.protocol.response_errors import BadSubscription, TopicNotFound
 from tanist.testing import EmbeddedBroker
@@ -94,8 +95,8 @@ def test_a_message_whose_block_ends_with_an_exception_comes_again() -> None:
                 await bill()
             async with make_consumer(broker) as consumer:
                 again = await take(consumer, 2)
-            assert [(message.body, message.reconsume_times) for message in again] == [(b"2", 0), (b"1", 1)]
-            assert again[1].topic == TOPIC
+            assert {(message.body, message.reconsume_times) for message in again} == {(b"2", 0), (b"1", 1)}
+            assert {message.topic for message in again} == {TOPIC}
 
     in_loop(scenario())
 
@@ -162,9 +163,13 @@ def test_only_messages_that_are_subscribed_to_come() -> None:
         async with EmbeddedBroker(topics={TOPIC: 2}) as broker:
             await send(broker.namesrv, 12, tags=("a", "b", "c"))
             async with make_consumer(broker, topics={TOPIC: "a || b"}) as consumer:
-                got = await take(consumer, 8)
-                assert {message.tags for message in got} == {"a", "b"}
+                handled = Handled()
+                runs = asyncio.create_task(consumer.run(handled))
+                # What nobody wants is passed by, too.
                 await until_lag_is_gone(consumer)
+                assert len(handled.messages) == 8
+                assert {message.tags for message in handled.messages} == {"a", "b"}
+            await runs
             async with Producer(group="P", namesrv=broker.namesrv) as producer:
                 for number in range(4):
                     message = Message(TOPIC, b"by-sql-%d" % number, properties={"amount": str(number)})
@@ -188,9 +193,8 @@ async def dead_letters(consumer: Consumer, broker: EmbeddedBroker, count: int) -
 
 
 async def until_lag_is_gone(consumer: Consumer) -> None:
-    """Wait until all but what a loop has in hand is acknowledged."""
     while True:
-        if sum((await consumer.lag()).values()) <= 1:
+        if sum((await consumer.lag()).values()) == 0:
             return
 
 
@@ -204,6 +208,27 @@ def test_members_share_the_queues_at_once_when_one_joins_or_leaves() -> None:
                     await until(lambda: are_shared([first, second, third, fourth], 8), timeout_s=10)
                 await until(lambda: are_shared([first, second], 8), timeout_s=10)
             await until(lambda: len(own_queues(first)) == 8, timeout_s=10)
+
+    in_loop(scenario())
+
+
+@pytest.mark.behaviour("S4-42")
+def test_members_rebalance_now_and_then_although_nobody_tells_them_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert rebalancing.PERIOD_S == 20
+    monkeypatch.setattr(rebalancing, "PERIOD_S", 0.2)
+    # Nobody is told of members that come and go.
+
+    def ignore(_rebalancer: rebalancing.Rebalancer) -> None: ...
+
+    monkeypatch.setattr(rebalancing.Rebalancer, "soon", ignore)
+
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 4}) as broker, make_consumer(broker) as first:
+            async with make_consumer(broker) as second:
+                await until(lambda: are_shared([first, second], 4))
+            await until(lambda: len(own_queues(first)) == 4)
 
     in_loop(scenario())
 
@@ -510,5 +535,33 @@ def test_without_a_name_server_opening_fails_in_time() -> None:
         consumer = Consumer(group=GROUP, namesrv="127.0.0.1:1", topics={TOPIC: "*"}, timeout_s=0.5)
         with pytest.raises(NoRoute, match="no name server answers"):
             await consumer.__aenter__()
+
+    in_loop(scenario())
+
+
+def test_a_program_that_is_cancelled_anywhere_leaves_no_task_behind() -> None:
+    async def work(broker: EmbeddedBroker, handled: Handled) -> None:
+        async with make_consumer(broker, timeout_s=0.5) as consumer:
+            await consumer.run(handled)
+
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 2}) as broker:
+            sent = await send(broker.namesrv, 20)
+            before = asyncio.all_tasks()
+            for turn_count in range(0, 120, 3):
+                working = asyncio.create_task(work(broker, Handled()))
+                for _ in range(turn_count):
+                    await asyncio.sleep(0)
+                working.cancel()
+                await asyncio.wait([working])
+                assert working.cancelled()
+                # The broker has tasks for its own connections, for a moment.
+                await until(lambda: asyncio.all_tasks() <= before, timeout_s=10)
+            more = await send(broker.namesrv, 2, start=20)
+            async with make_consumer(broker) as consumer:
+                handled = Handled()
+                runs = asyncio.create_task(consumer.run(handled))
+                await until(lambda: set(more) <= set(handled.bodies) <= set(sent + more))
+            await runs
 
     in_loop(scenario())

@@ -2,15 +2,19 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tanist.client import Consumer, MessageQueue, Start
-from tanist.client.fetched import Fetched, Outcome
-from tanist.client.fetching import Fetcher
-from tanist.client.offset_file import OffsetFile, encode_offsets
+from tanist.client import Consumer, InvalidArgument, MessageQueue, Start
+from tanist.client.offsets.offset_file import OffsetFile, encode_offsets
+from tanist.client.pulling.fetched import Fetched, Outcome
+from tanist.client.pulling.fetching import Fetcher
+from tanist.client.queues.rebalancing import PERSIST_S
 from tanist.model.offsets import QueueOffset
+from tanist.protocol import Command, RequestCode
+from tanist.remoting import RemotingClient
 from tanist.testing import EmbeddedBroker
 from tests.support.consuming import TOPIC, Handled, bodies, in_loop, send, take, until
 
@@ -82,6 +86,22 @@ def test_a_member_goes_on_where_its_file_says(tmp_path: Path) -> None:
     in_loop(scenario())
 
 
+@pytest.mark.behaviour("S4-27")
+def test_offsets_are_kept_every_five_seconds_by_themselves(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            await send(broker.namesrv, 3)
+            handled = Handled()
+            async with make_consumer(broker, tmp_path) as consumer:
+                runs = asyncio.create_task(consumer.run(handled))
+                await until(lambda: len(handled.messages) == 3)
+                await until(lambda: kept_offsets(tmp_path) == {0: 3}, timeout_s=15)
+            await runs
+
+    assert PERSIST_S == 5
+    in_loop(scenario())
+
+
 def test_what_fails_comes_again_to_the_same_member_and_its_offset_waits(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
@@ -142,6 +162,45 @@ def test_a_file_whose_offsets_are_all_too_large_heals_within_one_rebalance(
             assert kept_offsets(tmp_path) == {**dict.fromkeys(range(6), 0), 6: 4, 7: 4}
 
     in_loop(scenario())
+
+
+@pytest.mark.behaviour("S4-36", "S4-44")
+def test_a_file_whose_offsets_are_all_too_small_heals_within_one_rebalance(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Files of the log that hold a few dozen messages, and are old enough to go at once.
+    settings = {"mappedFileSizeCommitLog": str(16 << 10), "fileReservedTime": "0"}
+
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 2}, settings=settings) as broker:
+            sent = await send(broker.namesrv, 600)
+            async with make_consumer(broker, tmp_path / "operator") as operator:
+                await until_expired(broker, operator)
+            write_offsets(tmp_path, broker, {0: 1, 1: 1})
+            handled = Handled()
+            async with make_consumer(broker, tmp_path) as consumer:
+                runs = asyncio.create_task(consumer.run(handled))
+                await until(lambda: set(sent[-10:]) <= set(handled.bodies), timeout_s=10)
+            await runs
+            assert corrections(caplog) == 2
+            assert kept_offsets(tmp_path) == {0: 300, 1: 300}
+
+    in_loop(scenario())
+
+
+async def until_expired(broker: EmbeddedBroker, operator: Consumer) -> None:
+    """Have the oldest files of the log deleted; wait until each queue has lost its first messages."""
+    client = RemotingClient()
+    try:
+        request = Command.request(RequestCode.DELETE_EXPIRED_COMMITLOG)
+        await client.request(broker.address, request, timeout_s=10)
+    finally:
+        await client.close()
+    for queue_id in (0, 1):
+        with suppress(InvalidArgument):
+            while True:
+                # Refused, as soon as the offset is none of the queue's any more.
+                await operator.pull(queue_of(broker, queue_id), 1, max_count=1)
 
 
 @pytest.mark.behaviour("S4-43")

@@ -78,7 +78,7 @@ async def ask_client(states: States, consumer: Consumer, question: Command) -> C
     return await client.connection.request(question, 5)
 
 
-@pytest.mark.behaviour("S4-10", "S4-14", "S4-15", "S4-17", "S4-20", "S4-33")
+@pytest.mark.behaviour("S4-10", "S4-14", "S4-15", "S4-17", "S4-33")
 def test_a_reset_moves_the_queues_it_names_and_no_other(states: States) -> None:
     async def scenario() -> None:
         async with EmbeddedBroker(topics={TOPIC: 2, "Other": 1}) as broker:
@@ -99,6 +99,27 @@ def test_a_reset_moves_the_queues_it_names_and_no_other(states: States) -> None:
                 assert states[-1].offsets.find(GROUP, TOPIC, 1) == 5
             await runs
             assert len(handled.messages) == 16
+
+    in_loop(scenario())
+
+
+@pytest.mark.behaviour("S4-20")
+def test_a_queue_that_comes_back_is_read_from_where_its_broker_says(states: States) -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            await send(broker.namesrv, 5)
+            handled = Handled()
+            async with make_consumer(broker, instance="second") as member:
+                runs = asyncio.create_task(member.run(handled))
+                await until(lambda: len(handled.messages) == 5)
+                # The members' names sort them: this one takes the only queue, and leaves it alone.
+                async with make_consumer(broker, instance="first") as other:
+                    await until(lambda: queue_of(broker, 0) in other.assignment)
+                    await until(lambda: queue_of(broker, 0) not in member.assignment)
+                    states[-1].offsets.commit(GROUP, TOPIC, 0, QueueOffset(2))
+                await until(lambda: len(handled.messages) == 8)
+            await runs
+            assert handled.bodies[5:] == [b"2", b"3", b"4"]
 
     in_loop(scenario())
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tanist.client import InvalidArgument, Message, Producer, Receipt, SendFailed, SendStatus
+from tanist.client import Credentials, InvalidArgument, Message, Producer, Receipt, SendFailed, SendStatus
 from tanist.client.received import ReceivedMessage, decode_messages
 from tanist.errors import ConnectFailed
 from tanist.model.route import MessageQueue
 from tanist.protocol import ResponseCode
-from tanist.protocol.response_errors import TopicNotFound
+from tanist.protocol.response_errors import NoPermission, TopicNotFound
+from tests.support.acl import KEY, PLAIN_ACL, SECRET
 from tests.support.conditions import until
 from tests.support.requests import pull_request
 from tests.support.site import wait_until
@@ -210,8 +211,7 @@ def test_the_route_of_a_topic_that_a_send_created_is_learnt(
     async def scenario() -> None:
         async with Producer(group="g", namesrv=names.address) as producer:
             await producer.send(Message("Fresh", b"x"))
-            assert producer._session is not None
-            table = producer._session.routes.table
+            table = producer._parts().session.routes.table
             await until(lambda: table.get("Fresh") is not None, timeout_s=30)
 
     asyncio.run(scenario())
@@ -278,3 +278,29 @@ def test_a_broker_that_comes_back_is_used_again(tmp_path: Path, names: NameServe
                 assert (await producer.send(Message(T, b"after"))).status is SendStatus.OK
 
         asyncio.run(scenario())
+
+
+def test_a_producer_signs_what_it_sends(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yml"
+    rules.write_text(PLAIN_ACL)
+
+    async def scenario(address: str) -> None:
+        known = Credentials(KEY, SECRET)
+        async with Producer(group="g", namesrv=address, credentials=known, timeout_s=30) as producer:
+            assert (await producer.send(Message("Both", b"x", tags="a"))).status is SendStatus.OK
+            await producer.send_batch([Message("Both", b"1"), Message("Both", b"2")])
+            with pytest.raises(SendFailed) as failed:
+                await producer.send(Message("Denied", b"x"))
+            assert isinstance(failed.value.__cause__, NoPermission)
+        stranger = Credentials(KEY, "not-the-secret")
+        async with Producer(group="g", namesrv=address, credentials=stranger, timeout_s=30) as producer:
+            with pytest.raises(SendFailed) as failed:
+                await producer.send(Message("Both", b"x"))
+            assert isinstance(failed.value.__cause__, NoPermission)
+            assert "not-the-secret" not in str(failed.value)
+
+    with (
+        NameServerProcess(tmp_path / "ns") as own,
+        BrokerProcess(tmp_path / "broker", own.address, aclEnable="true", aclConfigPath=rules),
+    ):
+        asyncio.run(scenario(own.address))

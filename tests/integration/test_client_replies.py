@@ -9,19 +9,26 @@ import pytest
 
 from tanist.client import (
     ClientClosed,
+    Consumer,
     InvalidArgument,
     Message,
     NoReply,
     NoRoute,
     Producer,
+    ReceivedMessage,
     SendFailed,
+    Start,
     requests,
 )
 from tanist.errors import TooBusy
+from tanist.protocol import Command, RequestCode, ResponseCode
+from tanist.protocol.response_errors import TopicNotFound
 from tanist.testing import EmbeddedBroker
+from tests.support.fake_cluster import FakeCluster, accept, refuse
 from tests.support.reading import Reader
 
 TOPIC = "Prices"
+REPLIES = "DefaultCluster_REPLY_TOPIC"
 PATIENCE_S = 30.0
 
 
@@ -83,6 +90,34 @@ def test_the_first_request_may_make_its_topic() -> None:
     asyncio.run(scenario())
 
 
+def test_a_request_to_a_topic_that_nobody_makes_names_the_topic() -> None:
+    async def scenario() -> None:
+        async with (
+            FakeCluster("a", topics=(REPLIES,)) as cluster,
+            Producer(group="askers", namesrv=cluster.namesrv) as asker,
+        ):
+            with pytest.raises(TopicNotFound, match="no topic Prices"):
+                await asker.request(Message(TOPIC, b"o-17"))
+
+    asyncio.run(scenario())
+
+
+def test_a_request_that_no_broker_takes_says_why() -> None:
+    async def scenario() -> None:
+        async with FakeCluster("a", topics=(TOPIC, REPLIES)) as cluster:
+            cluster.brokers["a"].answer = refuse(ResponseCode.SYSTEM_BUSY)
+            async with Producer(group="askers", namesrv=cluster.namesrv) as asker:
+                with pytest.raises(SendFailed, match="so the test says"):
+                    await asker.request(Message(TOPIC, b"o-17"), timeout_s=PATIENCE_S)
+            cluster.brokers["a"].answer = lambda _: None
+            async with Producer(group="askers", namesrv=cluster.namesrv) as asker:
+                with pytest.raises(SendFailed, match="did not answer") as failed:
+                    await asker.request(Message(TOPIC, b"o-17"), timeout_s=0.5)
+            assert failed.value.may_be_stored
+
+    asyncio.run(scenario())
+
+
 def test_a_request_that_nobody_replies_to_says_what_to_look_at_and_a_late_reply_is_dropped() -> None:
     async def scenario() -> None:
         async with serving() as (_, asker, replier, reader):
@@ -134,6 +169,87 @@ def test_a_producer_is_known_to_the_broker_before_its_first_request_is_sent() ->
                         group.create_task(reply_to_all(replier, reader, 1))
                         reply = await fresh.request(Message(TOPIC, b"o-17"), timeout_s=PATIENCE_S)
                     assert reply.body == b"re: o-17"
+
+    asyncio.run(scenario())
+
+
+def test_all_brokers_of_the_cluster_know_who_asks_before_the_request_is_sent() -> None:
+    async def scenario() -> None:
+        # The topic is on one broker alone; a reply may come through any.
+        async with FakeCluster("a", "b", "c", topics=(TOPIC, REPLIES)) as cluster:
+            cluster.without[TOPIC] = {"b", "c"}
+            beats: list[int] = []
+
+            def note(request: Command) -> Command:
+                beats.extend(len(broker.others) for broker in cluster.brokers.values())
+                return accept(request)
+
+            cluster.brokers["a"].answer = note
+            async with Producer(group="askers", namesrv=cluster.namesrv) as asker:
+                with pytest.raises(NoReply):
+                    await asker.request(Message(TOPIC, b"o-17"), timeout_s=0.5)
+            assert len(beats) == 3
+            assert min(beats) > 0
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_does_not_listen_holds_a_request_up_once_and_not_for_all_its_time() -> None:
+    async def scenario() -> None:
+        async with FakeCluster("a", "b", topics=(TOPIC, REPLIES)) as cluster:
+            cluster.without[TOPIC] = {"b"}
+            cluster.brokers["b"].is_listening = False
+            async with Producer(group="askers", namesrv=cluster.namesrv, timeout_s=60) as asker:
+                for count in (1, 2):
+                    with pytest.raises(NoReply) as late:
+                        await asker.request(Message(TOPIC, b"o-17"), timeout_s=1)
+                    assert late.value.is_sent
+                    assert len(cluster.brokers["a"].sent) == count
+
+    asyncio.run(scenario())
+
+
+def test_a_reply_goes_through_the_broker_of_the_request_and_else_through_another() -> None:
+    async def scenario() -> None:
+        async with (
+            serving() as (_, asker, _replier, reader),
+            FakeCluster("embedded", "other", topics=(REPLIES,)) as cluster,
+            Producer(group="repliers", namesrv=cluster.namesrv) as replier,
+        ):
+            with pytest.raises(NoReply):
+                await asker.request(Message(TOPIC, b"o-17"), timeout_s=0.5)
+            (request,) = await reader.wait_for(TOPIC)
+            near, far = cluster.brokers["embedded"], cluster.brokers["other"]
+            await replier.reply(request, b"yes")
+            await replier.reply(request, b"yes")
+            assert (len(near.sent), len(far.sent)) == (2, 0)
+            near.answer = refuse(ResponseCode.SYSTEM_ERROR)
+            await replier.reply(request, b"yes")
+            assert len(far.sent) == 1
+            assert {sent.code for sent in cluster.sent} == {RequestCode.SEND_REPLY_MESSAGE_V2}
+
+    asyncio.run(scenario())
+
+
+def test_a_consumer_s_handler_replies() -> None:
+    async def scenario() -> None:
+        async with (
+            serving() as (broker, asker, replier, _reader),
+            Consumer(
+                group="pricing", namesrv=broker.namesrv, topics={TOPIC: "*"}, start=Start.FIRST
+            ) as consumer,
+        ):
+
+            async def price(message: ReceivedMessage) -> None:
+                await replier.reply(message, b"re: " + message.body)
+
+            running = asyncio.create_task(consumer.run(price))
+            try:
+                reply = await asker.request(Message(TOPIC, b"o-17"), timeout_s=PATIENCE_S)
+                assert reply.body == b"re: o-17"
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
 
     asyncio.run(scenario())
 

@@ -1,6 +1,7 @@
 """A producer and brokers that fail in every way: what is tried again, where, and what the caller is told."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeAlias
@@ -8,6 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from tanist.client import ClientClosed, InvalidArgument, Message, NoRoute, Producer, SendFailed, SendStatus
+from tanist.client.sending.outgoing import Outgoing, OutgoingMaker
 from tanist.errors import ConnectFailed, ConnectionLost, RequestTimeout
 from tanist.model.route import MessageQueue
 from tanist.protocol import Command, RequestCode, ResponseCode
@@ -17,7 +19,7 @@ from tanist.protocol.java_json import decode_java_json
 from tanist.protocol.response_errors import BrokerBusy, MessageRefused, TopicNotFound
 from tests.support.conditions import turns, until
 from tests.support.fake_cluster import FakeCluster, accept, refuse
-from tests.support.remoting import in_time
+from tests.support.remoting import in_time, silent_address
 
 C = RequestCode
 R = ResponseCode
@@ -209,6 +211,16 @@ def test_a_broker_that_is_gone_is_left_for_the_other_one() -> None:
     run(scenario, "a", "b")
 
 
+def test_a_host_that_does_not_answer_at_all_leaves_time_for_the_other_one() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        with silent_address() as address:
+            cluster.brokers["a"].false_address = address
+            receipts = await asyncio.gather(*(producer.send(M) for _ in range(4)))
+        assert {receipt.queue.broker_name for receipt in receipts} == {"b"}
+
+    run(scenario, "a", "b", timeout_s=6)
+
+
 def test_when_all_brokers_are_gone_nothing_is_stored_for_sure() -> None:
     async def scenario(cluster: FakeCluster, producer: Producer) -> None:
         await producer.send(M)
@@ -308,8 +320,7 @@ def test_sends_with_one_sharding_key_stay_in_order_also_when_one_is_tried_again(
             *(producer.send(Message("T", b"%d" % number, sharding_key="k")) for number in range(10))
         )
         assert stored == [b"%d" % number for number in range(10)]
-        assert producer._sender is not None
-        assert len(producer._sender._key_turns) == 0
+        assert len(producer._parts().sender._key_turns) == 0
 
     run(scenario)
 
@@ -402,10 +413,33 @@ def test_a_cancelled_send_leaves_nothing_behind() -> None:
             send.cancel()
         await asyncio.gather(*sends, return_exceptions=True)
         assert all(send.cancelled() for send in sends)
-        assert producer._sender is not None
-        assert producer._sender._in_flight.count == 0
+        assert producer._parts().sender._in_flight.count == 0
         broker.answer = accept
         assert (await producer.send(M)).status is SendStatus.OK
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("size_bytes", "is_apart"), [(10_000, False), (1_000_000, True)])
+def test_large_bodies_are_compressed_without_holding_up_the_event_loop(
+    size_bytes: int, is_apart: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    compress = OutgoingMaker.compress
+
+    def note(maker: OutgoingMaker, outgoing: Outgoing) -> Outgoing:
+        threads.append(threading.current_thread())
+        return compress(maker, outgoing)
+
+    monkeypatch.setattr(OutgoingMaker, "compress", note)
+
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        message = Message("T", bytes(size_bytes))
+        await producer.send(message)
+        await producer.send_oneway(message)
+        await until(lambda: len(cluster.sent) == 2)
+        assert all(len(request.body) < size_bytes for request in cluster.sent)
+        assert [thread is not threading.main_thread() for thread in threads] == [is_apart] * 2
 
     run(scenario)
 
@@ -437,7 +471,7 @@ def test_a_producer_that_is_not_open_says_so() -> None:
         producer = Producer(group="g", namesrv="127.0.0.1:1")
         sends = (producer.send, producer.send_oneway)
         for send in sends:
-            with pytest.raises(ClientClosed, match="async with Producer"):
+            with pytest.raises(ClientClosed, match="the producer is not open"):
                 await send(M)
         async with producer:
             pass

@@ -21,11 +21,11 @@ from tanist.client import (
     extract_context,
     inject_context,
 )
-from tanist.client.outgoing import OutgoingMaker
-from tanist.client.sending import Sender
-from tanist.client.session import Session
+from tanist.client.sending.outgoing import OutgoingMaker
+from tanist.client.sending.sender import Sender
+from tanist.client.session.session import Session
 from tanist.client.settings import make_settings
-from tanist.client.trace_format import (
+from tanist.client.tracing.trace_format import (
     AfterTrace,
     BeforeTrace,
     ConsumeResult,

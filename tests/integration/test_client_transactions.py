@@ -13,14 +13,18 @@ from tanist.client import (
     Outcome,
     Producer,
     ReceivedMessage,
-    check_backs,
+    SendFailed,
 )
 from tanist.client.errors import ClientClosed
+from tanist.client.transactions import check_backs
 from tanist.errors import ConnectFailed
+from tanist.model.message import SysFlag
 from tanist.model.property_names import TRANSACTION_CHECK_TIMES
+from tanist.protocol import ResponseCode
 from tanist.testing import EmbeddedBroker
 from tests.support.conditions import until
 from tests.support.dying import die_in_a_transaction
+from tests.support.fake_cluster import FakeCluster, refuse
 from tests.support.log_lines import LogLines
 from tests.support.reading import Reader
 
@@ -202,6 +206,41 @@ def test_a_block_s_own_error_comes_through_whatever_became_of_the_broker() -> No
     asyncio.run(scenario())
 
 
+def test_a_half_that_a_broker_may_have_is_not_sent_to_another_one() -> None:
+    async def scenario() -> None:
+        async with FakeCluster("a", "b", topics=(TOPIC,)) as cluster:
+            for broker in cluster.brokers.values():
+                broker.answer = lambda _: None
+            async with Producer(
+                group=GROUP, namesrv=cluster.namesrv, timeout_s=0.5, on_check=Asked()
+            ) as producer:
+                with pytest.raises(SendFailed) as failed:
+                    async with producer.transaction(ORDER):
+                        pytest.fail("the block ran")
+            assert failed.value.may_be_stored
+            assert len(cluster.sent) == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_half_that_no_broker_has_is_sent_to_another_one() -> None:
+    async def scenario() -> None:
+        async with FakeCluster("a", "b", topics=(TOPIC,)) as cluster:
+            cluster.brokers["a"].answer = refuse(ResponseCode.SYSTEM_BUSY)
+            async with Producer(
+                group=GROUP, namesrv=cluster.namesrv, timeout_s=5, on_check=Asked()
+            ) as producer:
+                for _ in range(2):
+                    # Which one is asked first is chance.
+                    with pytest.raises(CommitInDoubt, match="37 is not supported"):
+                        async with producer.transaction(ORDER) as receipt:
+                            assert receipt.queue.broker_name == "b"
+            halves = [header.sys_flag for header in cluster.brokers["b"].headers()]
+            assert halves == [int(SysFlag.PREPARED)] * 2
+
+    asyncio.run(scenario())
+
+
 def test_many_transactions_at_once_all_end_as_their_blocks_do() -> None:
     async def scenario() -> None:
         async with (
@@ -256,5 +295,5 @@ def test_on_check_must_be_a_function() -> None:
 
 
 def test_a_closed_producer_begins_no_transaction() -> None:
-    with pytest.raises(ClientClosed, match="async with Producer"):
+    with pytest.raises(ClientClosed, match="the producer is not open"):
         Producer(group=GROUP, on_check=Asked()).transaction(Message(TOPIC, b"paid"))

@@ -9,7 +9,9 @@ from types import ModuleType
 import pytest
 
 import tanist.client
+import tanist.sync
 import tanist.testing
+from tanist.client import Consumer, Outcome, Producer, ReceivedMessage
 from tanist.testing import EmbeddedBroker
 from tests.support.doctests import examples_of, run_examples
 
@@ -21,20 +23,34 @@ def _modules(package: ModuleType) -> list[ModuleType]:
 
 EXAMPLES = [
     example
-    for package in (tanist.client, tanist.testing)
+    for package in (tanist.client, tanist.sync, tanist.testing)
     for module in _modules(package)
     for example in examples_of(module)
 ]
 
 
+async def commit(_message: ReceivedMessage) -> Outcome:
+    return Outcome.COMMIT
+
+
+async def run(example: doctest.DocTest, namesrv: str) -> list[str]:
+    """Run an example with what it may take for granted: names, an open producer and an open consumer."""
+    names: dict[str, object] = {"asyncio": asyncio, "namesrv": namesrv}
+    names |= {name: getattr(tanist.client, name) for name in tanist.client.__all__}
+    async with (
+        Producer(group="orders", namesrv=namesrv, on_check=commit) as producer,
+        Consumer(group="billing", namesrv=namesrv, topics={"OrderTopic": "*"}) as consumer,
+    ):
+        return await run_examples(example, {**names, "producer": producer, "consumer": consumer})
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_an_example_does_what_it_says(example: doctest.DocTest) -> None:
-    async def scenario() -> list[str]:
-        async with EmbeddedBroker(topics={"OrderTopic": 4}) as broker:
-            return await run_examples(example, {"namesrv": broker.namesrv})
-
-    assert asyncio.run(scenario()) == []
+    # In a thread of its own: some examples block.
+    with EmbeddedBroker(topics={"OrderTopic": 4}) as broker:
+        assert asyncio.run(run(example, broker.namesrv)) == []
 
 
-def test_examples_are_found() -> None:
-    assert any(example.name.endswith(".Message") for example in EXAMPLES)
+@pytest.mark.parametrize("name", ["Message", "Producer", "Producer.transaction", "Consumer"])
+def test_the_main_names_have_an_example(name: str) -> None:
+    assert any(example.name.endswith(f".{name}") for example in EXAMPLES)

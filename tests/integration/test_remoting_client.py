@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ from tests.support.remoting import (
     in_time,
     on_both_loops,
     serving,
+    silent_address,
 )
 
 
@@ -286,20 +287,6 @@ def test_garbage_from_a_server_ends_the_connection(run: Run) -> None:
                 await ask(client, address)
 
     run(scenario())
-
-
-@contextlib.contextmanager
-def silent_address() -> Generator[str]:
-    """An address at which connections neither open nor fail: its queue of new ones is full."""
-    with contextlib.ExitStack() as sockets:
-        listener = sockets.enter_context(socket.socket())
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for _ in range(3):
-            waiting = sockets.enter_context(socket.socket())
-            waiting.setblocking(False)
-            waiting.connect_ex(listener.getsockname())
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 @on_both_loops

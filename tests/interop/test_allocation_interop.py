@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tanist.client.allocation import (
+from tanist.client.queues.allocation import (
     AllocationStrategy,
     Averagely,
     AveragelyByCircle,

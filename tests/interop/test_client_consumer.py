@@ -162,6 +162,36 @@ def test_an_operator_resets_a_group_and_sees_what_its_members_do(partner: Partne
     in_loop(scenario())
 
 
+def test_a_reset_that_the_broker_does_itself_reaches_the_members_with_their_next_pull(
+    partner: Partner,
+) -> None:
+    def configure(is_server_side: bool) -> None:
+        key, value = "useServerSideResetOffset", str(is_server_side).lower()
+        partner.rocketmq.mqadmin("updateBrokerConfig", "-c", "tanist-tests", "-k", key, "-v", value)
+
+    async def scenario() -> None:
+        await send(partner.namesrv, 40, topic=partner.topic)
+        async with partner.consumer() as consumer:
+            handled = Handled()
+            runs = asyncio.create_task(consumer.run(handled))
+            await until(lambda: len(handled.messages) == 40)
+            await consumer.commit()
+            reset = ("resetOffsetByTime", "-g", partner.topic, "-t", partner.topic, "-s", "0")
+            await asyncio.to_thread(partner.rocketmq.mqadmin, *reset)
+            # A pull that waits at the broker hears of it when there is something to answer.
+            more = await send(partner.namesrv, 8, topic=partner.topic, start=40)
+            await until(lambda: sum(handled.tries.values()) >= 88)
+            await until(lambda: set(more) <= set(handled.bodies))
+        await runs
+        assert {handled.tries[b"%d" % number] for number in range(40)} == {2}
+
+    configure(is_server_side=True)
+    try:
+        in_loop(scenario())
+    finally:
+        configure(is_server_side=False)
+
+
 @pytest.mark.parametrize("cluster", ["tanist", "rocketmq"])
 def test_members_in_python_and_java_share_the_queues_without_overlap(
     cluster: str, clients: StockClients, request: pytest.FixtureRequest

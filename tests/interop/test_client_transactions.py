@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tanist.client import Message, Outcome, Producer, ReceivedMessage, check_backs
+from tanist.client import Message, Outcome, Producer, ReceivedMessage
+from tanist.client.transactions import check_backs
 from tests.support.client_places import KINDS, Place, broker_of
 from tests.support.conditions import until
 from tests.support.dying import die_in_a_transaction

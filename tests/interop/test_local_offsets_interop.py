@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tanist.client.local_offsets import LocalOffsets
+from tanist.client.offsets.local_offsets import LocalOffsets
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.reset import QueueOffsetRow

@@ -6,7 +6,7 @@ from itertools import chain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tanist.client.allocation import AllocationStrategy, ByMachineRoom, Sticky
+from tanist.client.queues.allocation import AllocationStrategy, ByMachineRoom, Sticky
 from tanist.model.route import MessageQueue
 from tests.support.allocating import ALL, COMPLETE, EVEN, ROOMS, owners, queues_of, shares
 

@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.client.cached_queue import CachedQueue
+from tanist.client.pulling.replica_choice import MOST_REST_S, ReplicaChoice
+from tanist.client.queues.cached_queue import CachedQueue
 from tanist.client.received import ReceivedMessage
-from tanist.client.replica_choice import MOST_REST_S, ReplicaChoice
 from tests.support.received import QUEUE, at, received, take_from
 
 steps = st.one_of(
@@ -58,7 +58,7 @@ class Run:
                 self.taken += taken
             case ("done", number) if self.taken:
                 # Of all ever taken, what was taken before a restart and is finished twice included.
-                message = self.taken[number % len(self.taken)]
+                message = self.taken[int(number) % len(self.taken)]
                 is_ours = any(message is other for other in model.unfinished)
                 is_back = any(message is other for other in model.waiting)
                 if not is_back:

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tanist.client.local_offsets import LocalOffsets
-from tanist.client.offset_file import OffsetFile, encode_offsets
+from tanist.client.offsets.local_offsets import LocalOffsets
+from tanist.client.offsets.offset_file import OffsetFile, encode_offsets
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tests.support.offset_stores import queue_of

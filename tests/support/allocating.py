@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tanist.client.allocation import (
+from tanist.client.queues.allocation import (
     AllocationStrategy,
     Averagely,
     AveragelyByCircle,

@@ -10,14 +10,18 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeAlias
 
+from tanist.model.host import pack_host
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import BrokerData, QueueData, TopicRouteData
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.bodies.base import encode_body
 from tanist.protocol.headers.nameserver import GetRouteRequest
 from tanist.protocol.headers.send import SendMessageRequestV2, SendMessageResponse
+from tanist.protocol.message_id import encode_offset_id
 from tanist.remoting import Connection, Handler, RemotingServer
 from tests.support.remoting import serving
+
+_PLACE = encode_offset_id(pack_host("10.0.0.7", 10911), 4096)
 
 Answer: TypeAlias = Callable[[Command], Command | None]
 """What a broker says to a send; None: nothing, ever."""
@@ -26,7 +30,7 @@ Answer: TypeAlias = Callable[[Command], Command | None]
 def accept(request: Command, *, code: int = ResponseCode.SUCCESS) -> Command:
     """Say that the message is stored; ``code`` says how safely."""
     sent = request.header(SendMessageRequestV2)
-    header = SendMessageResponse(msg_id="AB" * 16, queue_id=sent.queue_id, queue_offset=QueueOffset(7))
+    header = SendMessageResponse(msg_id=_PLACE, queue_id=sent.queue_id, queue_offset=QueueOffset(7))
     return request.reply(code, header)
 
 
@@ -41,21 +45,26 @@ class FakeBroker:
     name: str
     server: RemotingServer = field(init=False)
     answer: Answer = accept
+    is_listening: bool = True
+    """Whether it answers heartbeats and farewells."""
     sent: list[Command] = field(default_factory=list[Command])
     connections: list[Connection] = field(default_factory=list[Connection])
     """The connection that each send came on."""
     others: list[Command] = field(default_factory=list[Command])
     """Heartbeats and farewells."""
+    false_address: str | None = None
+    """Where routes say that it is, if not where it is."""
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.server.port}"
+        return self.false_address or f"127.0.0.1:{self.server.port}"
 
     @property
     def handlers(self) -> dict[int, Handler]:
         return {
             RequestCode.SEND_MESSAGE_V2: self._on_send,
             RequestCode.SEND_BATCH_MESSAGE: self._on_send,
+            RequestCode.SEND_REPLY_MESSAGE_V2: self._on_send,
             RequestCode.HEART_BEAT: self._on_other,
             RequestCode.UNREGISTER_CLIENT: self._on_other,
         }
@@ -69,10 +78,10 @@ class FakeBroker:
         self.connections.append(connection)
         return None if request.is_one_way else self.answer(request)
 
-    def _on_other(self, request: Command, _connection: Connection) -> Command:
+    def _on_other(self, request: Command, _connection: Connection) -> Command | None:
         request.body = bytes(request.body)
         self.others.append(request)
-        return request.reply()
+        return request.reply() if self.is_listening else None
 
 
 class FakeCluster:
@@ -130,7 +139,9 @@ class FakeCluster:
                 for broker in brokers
             ],
             broker_datas=[
-                BrokerData(cluster="c", broker_name=broker.name, broker_addrs={0: broker.address})
+                BrokerData(
+                    cluster="DefaultCluster", broker_name=broker.name, broker_addrs={0: broker.address}
+                )
                 for broker in brokers
             ],
         )

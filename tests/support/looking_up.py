@@ -3,7 +3,7 @@
 import asyncio
 
 from tanist.client.received import ReceivedMessage, decode_messages
-from tanist.client.trace_format import Trace, decode_traces
+from tanist.client.tracing.trace_format import Trace, decode_traces
 from tanist.model.integers import INT64_MAX
 from tanist.model.route import MessageQueue
 from tanist.model.topics import TRACE_TOPIC

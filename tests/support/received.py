@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from tanist.client.cached_queue import CachedQueue
+from tanist.client.queues.cached_queue import CachedQueue
 from tanist.client.received import ReceivedMessage, decode_messages
 from tanist.model.host import pack_host
 from tanist.model.message import Message

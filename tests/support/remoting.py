@@ -1,9 +1,10 @@
 """What tests of remoting share: both event loops, and a peer that writes and reads bytes by hand."""
 
 import asyncio
+import socket
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
 
 import pytest
@@ -136,3 +137,17 @@ async def fake_server(answer: Callable[[Peer], Awaitable[None]]) -> AsyncGenerat
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
+
+
+@contextmanager
+def silent_address() -> Generator[str]:
+    """An address at which connections neither open nor fail: its queue of new ones is full."""
+    with ExitStack() as sockets:
+        listener = sockets.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(3):
+            waiting = sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield f"127.0.0.1:{listener.getsockname()[1]}"

@@ -1,11 +1,27 @@
 """Clients in asyncio: producers and consumers that work with Tanist and with RocketMQ alike.
 
-``session`` is what both have (``wire`` asks brokers, ``route_keeper`` keeps routes, ``heartbeats`` tells
-brokers who we are). What decides is pure and beside them: ``routes``, ``backoff``, ``message``, ``checks``.
-The same names without asyncio are in ``tanist.sync``.
+``producer`` and ``consumer`` are what programs use, ``message`` and ``received`` what goes in and comes out.
+Behind them: ``session`` (what both have), ``sending``, ``transactions``, ``requests``; ``consuming``,
+``queues``, ``pulling``, ``offsets``; ``tracing``. The same names without asyncio are in ``tanist.sync``.
 """
 
-from tanist.client.allocation import (
+from tanist.client.consumer import Consumer
+from tanist.client.consuming.retrying import RetryLater
+from tanist.client.consuming.subscriptions import Sql, Start
+from tanist.client.errors import (
+    ClientClosed,
+    CommitFailed,
+    CommitInDoubt,
+    InvalidArgument,
+    NoReply,
+    NoRoute,
+    ReplicaBehind,
+    SendFailed,
+    TransactionNotBegun,
+)
+from tanist.client.message import Message, Receipt, SendStatus
+from tanist.client.producer import Producer
+from tanist.client.queues.allocation import (
     AllocationStrategy,
     Averagely,
     AveragelyByCircle,
@@ -14,25 +30,10 @@ from tanist.client.allocation import (
     MachineRoomNearby,
     Sticky,
 )
-from tanist.client.consumer import Consumer
-from tanist.client.errors import (
-    ClientClosed,
-    CommitFailed,
-    CommitInDoubt,
-    InvalidArgument,
-    NoReply,
-    NoRoute,
-    SendFailed,
-    TransactionNotBegun,
-)
-from tanist.client.message import Message, Receipt, SendStatus
-from tanist.client.producer import Producer
 from tanist.client.received import ReceivedMessage
-from tanist.client.retrying import RetryLater
 from tanist.client.settings import Credentials
-from tanist.client.subscriptions import Sql, Start
 from tanist.client.telemetry import extract_context, inject_context
-from tanist.client.transaction_ends import Outcome
+from tanist.client.transactions.transaction_ends import Outcome
 from tanist.model.route import MessageQueue
 from tanist.remoting.tls import TlsSettings
 
@@ -57,6 +58,7 @@ __all__ = [
     "Producer",
     "Receipt",
     "ReceivedMessage",
+    "ReplicaBehind",
     "RetryLater",
     "SendFailed",
     "SendStatus",

@@ -7,9 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tanist.client.allocation import AllocationStrategy, Averagely
 from tanist.client.checks import check_flag, check_number
-from tanist.client.consumer_arguments import (
+from tanist.client.consuming.consumer_arguments import (
     DEFAULT_CONCURRENCY,
     DEFAULT_PREFETCH_BYTES,
     DEFAULT_PREFETCH_COUNT,
@@ -22,13 +21,15 @@ from tanist.client.consumer_arguments import (
     make_membership,
     make_retry_rules,
 )
-from tanist.client.consumption import Consumption
+from tanist.client.consuming.consumption import Consumption
+from tanist.client.consuming.handling import MessageHandler
+from tanist.client.consuming.message_iterator import MessageIterator
+from tanist.client.consuming.subscriptions import Start, Topics
 from tanist.client.errors import ClientClosed, CommitFailed, InvalidArgument
-from tanist.client.fetching import DEFAULT_COUNT
-from tanist.client.handling import MessageHandler
-from tanist.client.message_iterator import MessageIterator
-from tanist.client.owned_queue import OwnedQueue
-from tanist.client.pull_by_hand import pull_by_hand
+from tanist.client.pulling.fetching import DEFAULT_COUNT
+from tanist.client.pulling.pull_by_hand import pull_by_hand
+from tanist.client.queues.allocation import AllocationStrategy, Averagely
+from tanist.client.queues.owned_queue import OwnedQueue
 from tanist.client.received import ReceivedMessage
 from tanist.client.settings import (
     DEFAULT_NAMESRV,
@@ -37,7 +38,6 @@ from tanist.client.settings import (
     Credentials,
     make_settings,
 )
-from tanist.client.subscriptions import Start, Topics
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tanist.remoting.tls import TlsSettings
@@ -46,9 +46,13 @@ from tanist.remoting.tls import TlsSettings
 class Consumer:
     """Reads messages as a member of a group.
 
-        async with Consumer(group="billing", topics={"OrderTopic": "paid || refunded"}) as consumer:
-            async for message in consumer:      # acknowledged when the next one is asked for
-                await bill(message)             # raising redelivers it
+    >>> receipt = await producer.send(Message("OrderTopic", b"order 17", tags="paid"))
+    >>> topics = {"OrderTopic": "paid || refunded"}
+    >>> async with Consumer(group="invoices", namesrv=namesrv, topics=topics, start=Start.FIRST) as consumer:
+    ...     async for message in consumer:  # acknowledged when the next one is asked for
+    ...         print(message.tags, message.body)  # raising redelivers it
+    ...         break
+    paid b'order 17'
 
     The members of a group share the queues of its topics; with ``broadcasting`` each reads all of them.
     A message comes at least once: it may come again after a crash, or when members come and go.
@@ -138,8 +142,11 @@ class Consumer:
     async def run(self, handler: MessageHandler, *, concurrency: int = DEFAULT_CONCURRENCY) -> None:
         """Have ``handler`` work on messages, ``concurrency`` of them at a time, until it is cancelled.
 
-            async def bill(message: ReceivedMessage) -> None: ...
-            await consumer.run(bill, concurrency=16)
+        >>> async def bill(message: ReceivedMessage) -> None:
+        ...     if message.reconsume_times == 0:
+        ...         raise RetryLater(delay_level=2)  # in 5 s
+        >>> running = asyncio.create_task(consumer.run(bill, concurrency=16))
+        >>> await asyncio.sleep(0.1)  # whatever else the program does
 
         A message is acknowledged when its handler returns, and comes again if it raises; RetryLater says
         when. Returns when the consumer is closed.
@@ -159,7 +166,8 @@ class Consumer:
     def pause(self, *queues: MessageQueue) -> None:
         """Read and hand out nothing of these queues, of all if none is given, until ``resume``.
 
-        consumer.pause(*consumer.assignment)
+        >>> consumer.pause(*consumer.assignment)
+        >>> consumer.resume()
         """
         paused = self._open().owned.paused
         for owned in self._owned(queues):
@@ -180,7 +188,9 @@ class Consumer:
     async def seek(self, queue: MessageQueue, offset: int | datetime) -> None:
         """Go on with one of this member's queues at another offset, or at a time.
 
-            await consumer.seek(queue, datetime.now(UTC) - timedelta(hours=1))
+        >>> from datetime import UTC, timedelta
+        >>> for queue in consumer.assignment:
+        ...     await consumer.seek(queue, datetime.now(UTC) - timedelta(hours=1))
 
         Messages in hand do not count any more: what is acknowledged is what comes from there on.
         """
@@ -201,7 +211,9 @@ class Consumer:
     ) -> list[ReceivedMessage]:
         """Read messages of any queue from an offset on, by hand: nothing is acknowledged or redelivered.
 
-            messages = await consumer.pull(queue, 0, max_count=10)
+        >>> receipt = await producer.send(Message("OrderTopic", b"order 17"))
+        >>> await consumer.pull(receipt.queue, receipt.queue_offset, max_count=10)
+        [<message ... topic=OrderTopic ...>]
 
         Waits up to ``timeout_s`` for the first message and returns none if there is none. Raises
         InvalidArgument if the queue does not have the offset.
@@ -223,18 +235,26 @@ class Consumer:
     async def lag(self) -> dict[MessageQueue, int]:
         """How many messages of each of its queues the group has not acknowledged yet.
 
-        behind = sum((await consumer.lag()).values())
+        >>> sum((await consumer.lag()).values())
+        0
         """
         consumption = self._open()
         queues = tuple(consumption.owned.by_queue.items())
-        ends = await asyncio.gather(*(consumption.calls.max_offset(queue) for queue, _ in queues))
-        return {
-            queue: max(0, end - owned.cached.consumer_offset)
-            for (queue, owned), end in zip(queues, ends, strict=True)
-        }
+        # All are waited for, also when one fails: nothing goes on that nobody waits for.
+        asked = (consumption.calls.max_offset(queue) for queue, _ in queues)
+        ends = await asyncio.gather(*asked, return_exceptions=True)
+        lags: dict[MessageQueue, int] = {}
+        for (queue, owned), end in zip(queues, ends, strict=True):
+            if isinstance(end, BaseException):
+                raise end
+            lags[queue] = max(0, end - owned.cached.consumer_offset)
+        return lags
 
     async def commit(self) -> None:
-        """Have what is acknowledged kept now, and not only within 5 s. Raises CommitFailed."""
+        """Have what is acknowledged kept now, and not only within 5 s. Raises CommitFailed.
+
+        >>> await consumer.commit()
+        """
         if failed := await self._open().owned.persist():
             raise CommitFailed(self._member.group, failed)
 

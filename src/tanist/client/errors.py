@@ -17,10 +17,10 @@ class InvalidArgument(MQError, ValueError):
 
 
 class ClientClosed(MQError):
-    """The client is closed, or was never opened: use it inside ``async with``."""
+    """The client is closed, or was never opened: use it inside its ``with`` block."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"the {what} is not open; use it inside 'async with {what.capitalize()}(...)'")
+        super().__init__(f"the {what} is not open; use it inside its 'with' or 'async with' block")
         self.what = what
 
 

@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from tanist.client.check_backs import OnCheck
 from tanist.client.checks import check_flag, check_group, check_number
 from tanist.client.errors import ClientClosed, InvalidArgument
 from tanist.client.message import Message, Receipt
-from tanist.client.outgoing import (
+from tanist.client.received import ReceivedMessage
+from tanist.client.requests.requests import Requests
+from tanist.client.sending.outgoing import (
     DEFAULT_COMPRESS_FROM_BYTES,
     DEFAULT_MAX_MESSAGE_BYTES,
     OutgoingMaker,
     check_batch,
 )
-from tanist.client.received import ReceivedMessage
-from tanist.client.requests import Requests
-from tanist.client.sending import Sender
-from tanist.client.session import Session
+from tanist.client.sending.sender import Sender
+from tanist.client.session.session import Session
 from tanist.client.settings import (
     DEFAULT_NAMESRV,
     DEFAULT_TIMEOUT_S,
@@ -28,9 +27,10 @@ from tanist.client.settings import (
     local_address,
     make_settings,
 )
-from tanist.client.trace_sending import make_tracer
-from tanist.client.tracing import Tracer
-from tanist.client.transactions import Transactions
+from tanist.client.tracing.trace_sending import make_tracer
+from tanist.client.tracing.tracer import Tracer
+from tanist.client.transactions.check_backs import OnCheck
+from tanist.client.transactions.transactions import Transactions
 from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.client import HeartbeatData, ProducerData
 from tanist.protocol.codes import RequestCode
@@ -44,8 +44,10 @@ _MAX_RETRIES = 100
 class Producer:
     """Sends messages.
 
-        async with Producer(group="orders", namesrv="127.0.0.1:9876") as producer:
-            receipt = await producer.send(Message("OrderTopic", b"...", tags="paid", keys=["o-17"]))
+    >>> async with Producer(group="orders", namesrv=namesrv) as producer:
+    ...     receipt = await producer.send(Message("OrderTopic", b"...", tags="paid", keys=["o-17"]))
+    >>> print(receipt.status, receipt.queue.topic)
+    SEND_OK OrderTopic
 
     Opening it uses no network: brokers are asked for when there is something to send. Many sends may be
     on their way at the same time; all of them share one connection to each broker.
@@ -79,7 +81,7 @@ class Producer:
         """Whatever is wrong with an argument is told here.
 
         Bodies of ``compress_from_bytes`` or more are compressed with ``compression``: zlib, lz4 or zstd,
-        or None. Consumers before RocketMQ 5 know only zlib. With ``trace`` what is sent is told to the
+        or None. Clients of RocketMQ before 4.9.4 know only zlib. With ``trace`` what is sent is told to the
         topic of traces, where ``mqadmin queryMsgTraceById`` finds it.
 
         ``on_check`` is asked what became of a transaction whose end was lost; see ``transaction``.
@@ -144,8 +146,9 @@ class Producer:
     ) -> Receipt:
         """Send one message; returns when a broker has it.
 
-            receipt = await producer.send(Message("OrderTopic", b"..."))
-            receipt.message_id, receipt.queue, receipt.queue_offset, receipt.status
+        >>> receipts = await asyncio.gather(*(producer.send(Message("OrderTopic", b"...")) for _ in range(8)))
+        >>> sorted((receipt.queue.queue_id, receipt.queue_offset) for receipt in receipts)
+        [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 1)]
 
         While very many sends are on their way this one waits for its turn first; ``timeout_s`` counts from
         then on.
@@ -160,7 +163,7 @@ class Producer:
     async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
         """Send one message without an answer: the fastest way, and a message may be lost unnoticed.
 
-        await producer.send_oneway(Message("MetricTopic", b"..."))
+        >>> await producer.send_oneway(Message("OrderTopic", b"..."))
         """
         sender = self._parts().sender
         _check_send(message, queue, None)
@@ -175,8 +178,9 @@ class Producer:
     ) -> Receipt:
         """Send messages of one topic in one request, to one queue; all are stored or none.
 
-            receipt = await producer.send_batch([Message("OrderTopic", b"1"), Message("OrderTopic", b"2")])
-            receipt.message_id.split(",")
+        >>> receipt = await producer.send_batch([Message("OrderTopic", b"1"), Message("OrderTopic", b"2")])
+        >>> len(receipt.message_id.split(","))
+        2
 
         The receipt's ids are those of all messages, separated by commas; its ``queue_offset`` is that of
         the first, and the others follow it. Messages of a batch can not be delayed and are not compressed.
@@ -189,12 +193,12 @@ class Producer:
     def transaction(self, message: Message) -> AbstractAsyncContextManager[Receipt]:
         """Send one message that consumers get only if the block around it succeeds.
 
-            async def what_became_of(message):
-                return Outcome.COMMIT if await is_paid(message.keys[0]) else Outcome.ROLLBACK
-
-            async with Producer(group="orders", namesrv=..., on_check=what_became_of) as producer:
-                async with producer.transaction(Message("OrderTopic", b"...", keys=["o-17"])) as receipt:
-                    await pay("o-17")
+        >>> async def what_became_of(message):
+        ...     return Outcome.COMMIT if message.keys[0] in paid else Outcome.ROLLBACK
+        >>> paid = set()
+        >>> async with Producer(group="orders", namesrv=namesrv, on_check=what_became_of) as producer:
+        ...     async with producer.transaction(Message("OrderTopic", b"...", keys=["o-17"])) as receipt:
+        ...         paid.add("o-17")
 
         The message is with a broker before the block begins. It is committed when the block ends, and
         rolled back when the block raises or is cancelled. If the end is lost, because this program dies or
@@ -211,8 +215,14 @@ class Producer:
     async def request(self, message: Message, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> ReceivedMessage:
         """Send one message and wait for the reply of whoever consumes it.
 
-            reply = await producer.request(Message("PriceTopic", b"o-17"), timeout_s=5)
-            reply.body, reply.properties
+        >>> async def answer(message):
+        ...     await producer.reply(message, b"42.00")
+        >>> answering = asyncio.create_task(consumer.run(answer))
+        >>> reply = await producer.request(Message("OrderTopic", b"o-17"), timeout_s=5)
+        >>> reply.body
+        b'42.00'
+        >>> answering.cancel()
+        True
 
         Raises NoReply if none comes in time, or what ``send`` raises. A reply that comes later is dropped.
         """
@@ -225,10 +235,7 @@ class Producer:
     ) -> None:
         """Reply to a request that a consumer received; returns when whoever asked has the reply.
 
-            async for message in consumer:
-                await producer.reply(message, b"42.00")
-
-        Raises SendFailed if whoever asked is gone.
+        See ``request`` for an example. Raises SendFailed if whoever asked is gone.
         """
         await self._parts().requests.reply(received, body, properties)
 

@@ -10,7 +10,7 @@ KEY_SEPARATOR = " "
 
 find_unique_key = property_finder(UNIQ_KEY)
 find_tag = property_finder(TAGS)
-_find_words = property_finder(KEYS)
+find_keys = property_finder(KEYS)
 
 
 # A topic has few tags and many messages.
@@ -28,6 +28,6 @@ def index_keys(properties: bytes | memoryview) -> list[str]:
     keys: list[str] = []
     if unique_key := find_unique_key(raw):
         keys.append(unique_key.decode("utf-8", "replace"))
-    if words := _find_words(raw):
+    if words := find_keys(raw):
         keys += filter(None, words.decode("utf-8", "replace").split(KEY_SEPARATOR))
     return keys

@@ -39,7 +39,7 @@ class RemotingClient:
         on_disconnect: Callable[[str], None] | None = None,
     ) -> None:
         """``on_disconnect`` is told the address of a peer whose connection is gone, unless we closed it."""
-        self._handlers = {} if handlers is None else handlers
+        self._handlers: Mapping[int, Handler] = {} if handlers is None else handlers
         limits = limits or ClientLimits()
         self._connect_timeout_s = limits.connect_timeout_millis / 1000
         self._connection_limits = limits.connection

@@ -49,7 +49,7 @@ CATALOGUE = {
     35: "clientID! producerGroup consumerGroup",
     36: "offset! group! delayLevel! originMsgId originTopic unitMode maxReconsumeTimes bname",
     37: "producerGroup! tranStateTableOffset! commitLogOffset! commitOrRollback! msgId!"
-    " fromTransactionCheck transactionId topic",
+    " fromTransactionCheck transactionId topic bname",
     38: "consumerGroup!",
     39: "tranStateTableOffset! commitLogOffset! msgId transactionId offsetMsgId topic bname",
     40: "consumerGroup!",

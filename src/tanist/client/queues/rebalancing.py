@@ -1,0 +1,188 @@
+"""Shares queues with the other members, as ``assignment`` says: every 20 s, and at once after a change.
+
+Whoever takes, drops or moves queues waits for its turn, so that no two of them meet.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
+
+from tanist.client.consuming.broker_calls import BrokerCalls
+from tanist.client.consuming.handling import Delivery
+from tanist.client.consuming.membership import Membership
+from tanist.client.errors import ClientClosed
+from tanist.client.offsets.offset_store import OffsetStore
+from tanist.client.queues.assignment import Corrections, plan, share_of
+from tanist.client.queues.owned_queue import OwnedQueue
+from tanist.client.queues.owned_queues import OwnedQueues
+from tanist.client.session.backoff import Backoff
+from tanist.client.session.session import Session
+from tanist.client.session.tasks import OwnedTasks
+from tanist.errors import MQError
+from tanist.model.offsets import QueueOffset
+from tanist.model.route import MessageQueue
+from tanist.model.topics import RETRY_PREFIX
+
+_log = logging.getLogger(__name__)
+
+PERIOD_S = 20.0
+PERSIST_S = 5.0
+_FIRST_RETRY_S = 1.0
+
+
+class Rebalancer:
+    """Sees to the queues of one consumer, ``owned``."""
+
+    def __init__(
+        self,
+        session: Session,
+        calls: BrokerCalls,
+        offsets: OffsetStore,
+        delivery: Delivery,
+        membership: Membership,
+    ) -> None:
+        self._session = session
+        self._calls = calls
+        self._delivery = delivery
+        self._member = membership
+        self._tasks = OwnedTasks()
+        self.owned = OwnedQueues(
+            session, calls, offsets, delivery, membership, tasks=self._tasks, on_moved=self._correct
+        )
+        self._lock = asyncio.Lock()
+        self._is_stopped = False
+        self._is_due = asyncio.Event()
+        session.routes.on_change(self._on_route)
+
+    def start(self) -> None:
+        """Go on in the background."""
+        self._tasks.start(self._rebalance_for_ever(), "rebalance")
+        self._tasks.start(self._persist_for_ever(), "offsets")
+        self.owned.start()
+
+    def soon(self) -> None:
+        """Something changed: rebalance at once."""
+        self._is_due.set()
+
+    async def rebalance(self) -> bool:
+        """Take and drop what has to be; whether all is as it should be."""
+        async with self._turn():
+            return await self._rebalance()
+
+    async def reset(self, targets: Mapping[MessageQueue, QueueOffset]) -> None:
+        """Go to other offsets, as a broker orders. Queues that are not ours are somebody else's to move."""
+        async with self._turn():
+            self._delivery.suspend()
+            _log.info("suspend this consumer group=%s", self._member.group)
+            try:
+                owned = self.owned.by_queue
+                await self.owned.move({queue: to for queue, to in targets.items() if queue in owned})
+                await self._rebalance()
+            finally:
+                self._delivery.resume()
+                _log.info("resume this consumer group=%s", self._member.group)
+
+    async def seek(self, queue: MessageQueue, offset: QueueOffset) -> bool:
+        """Go on with a queue at another offset; False if it is not ours any more."""
+        async with self._turn():
+            return await self.owned.seek(queue, offset)
+
+    async def stop(self, timeout_s: float) -> None:
+        """Pull, take and move nothing any more. What is under way for a queue may end within the time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s), self._lock:
+                pass
+        await self.abandon()
+
+    async def abandon(self) -> None:
+        """End all that goes on in the background, whatever it is at. Nobody gets a turn any more."""
+        self._is_stopped = True
+        await self._tasks.close()
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncGenerator[None]:
+        async with self._lock:
+            if self._is_stopped:
+                raise ClientClosed("consumer")
+            yield
+
+    async def _rebalance_for_ever(self) -> None:
+        backoff = Backoff(first_s=_FIRST_RETRY_S, most_s=PERIOD_S)
+        while True:
+            self._is_due.clear()
+            wait_s = PERIOD_S
+            if await self.rebalance():
+                backoff.reset()
+            else:
+                wait_s = backoff.next_s(random.random())  # noqa: S311
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._is_due.wait()
+
+    async def _persist_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(PERSIST_S)
+            await self.owned.persist()
+
+    async def _rebalance(self) -> bool:
+        await self.owned.renew_locks()
+        is_complete = True
+        for topic in self._member.subscriptions:
+            try:
+                is_complete &= await self._rebalance_topic(topic)
+            except MQError as error:
+                # A new group's retry topic takes a moment to come.
+                level = logging.DEBUG if topic.startswith(RETRY_PREFIX) else logging.WARNING
+                _log.log(level, "not rebalanced group=%s topic=%s error=%s", self._member.group, topic, error)
+                is_complete = False
+        return is_complete
+
+    async def _rebalance_topic(self, topic: str) -> bool:
+        route = await self._session.routes.find(topic)
+        wanted: Collection[MessageQueue] = route.subscribe_queues
+        if not self._member.is_broadcasting:
+            members = await self._members(topic)
+            if not members:
+                return False
+            wanted = share_of(
+                self._member.group,
+                self._session.client_id,
+                queues=wanted,
+                members=members,
+                strategy=self._member.strategy,
+            )
+        change = plan([queue for queue in self.owned.by_queue if queue.topic == topic], wanted)
+        self.owned.keep(change.to_keep)
+        is_given_up = await self.owned.give_up(change.to_drop)
+        return await self.owned.take(change.to_take) and is_given_up
+
+    async def _members(self, topic: str) -> list[str]:
+        members = await self._calls.members(topic)
+        if self._session.client_id not in members:
+            # A broker that has just started does not know us. Our queues are still ours.
+            await self._session.heartbeats.beat()
+            members = await self._calls.members(topic)
+        return members
+
+    async def _correct(self, owned: OwnedQueue, offset: QueueOffset) -> None:
+        """A broker does not have the offset that we asked for, and says where to go on."""
+        async with self._turn():
+            queue, group = owned.queue, self._member.group
+            if self.owned.by_queue.get(queue) is not owned:
+                return
+            wrong = owned.cached.next_offset
+            await self.owned.move({queue: offset})
+            count = self.owned.corrections.on_corrected(queue, self._session.clock.monotonic_s())
+            _log.warning("offset corrected group=%s queue=%s from=%d to=%d", group, queue, wrong, offset)
+            if count == Corrections.ALARMING_COUNT:
+                _log.error(
+                    "offset corrected again and again, nothing is consumed group=%s queue=%s corrections=%d",
+                    *(group, queue, count),
+                )
+        self.soon()
+
+    def _on_route(self, topic: str) -> None:
+        if topic in self._member.subscriptions:
+            self.soon()

@@ -1,0 +1,1 @@
+"""Requests that wait for a reply: ``requests`` on both sides of the wire, ``replies`` the pure half."""

@@ -1,0 +1,76 @@
+"""The tries of one send: what failed, whether to try again, and what to tell in the end. Pure."""
+
+from typing import NoReturn
+
+from tanist.client.errors import NoRoute, SendFailed
+from tanist.client.session.backoff import Backoff
+from tanist.errors import ConnectionLost, MQError, RemotingError, RequestTimeout, ResponseError
+from tanist.protocol.response_errors import (
+    BrokerBusy,
+    BrokerFailed,
+    BrokerLeaving,
+    FlowControlled,
+    NotWritableNow,
+)
+
+_OF_THE_BROKER = (*(RemotingError, BrokerFailed, BrokerBusy, NotWritableNow, FlowControlled, BrokerLeaving),)
+_MAYBE_DONE = (ConnectionLost, RequestTimeout)
+
+
+def is_of_the_broker(error: MQError) -> bool:
+    """Whether an error tells something about its broker, and not only about the topic or the message."""
+    return isinstance(error, _OF_THE_BROKER)
+
+
+def is_route_old(error: MQError) -> bool:
+    """Whether an error is a reason to ask for the routes again."""
+    return isinstance(error, RemotingError | NoRoute) or (
+        isinstance(error, ResponseError) and error.refresh_route
+    )
+
+
+class Attempts:
+    """One send's failures so far."""
+
+    def __init__(self, topic: str, *, retries: int, deadline_s: float, may_store_twice: bool = True) -> None:
+        self._topic = topic
+        self._may_store_twice = may_store_twice
+        self.left = retries
+        """How many tries may follow."""
+        self._deadline_s = deadline_s
+        self._failures: list[tuple[str, MQError]] = []
+        self._may_be_stored = False
+        self._backoff = Backoff()
+
+    @property
+    def failed_broker(self) -> str | None:
+        """Where the last try was."""
+        return self._failures[-1][0] if self._failures else None
+
+    def on_failure(self, broker_name: str, error: MQError, *, now_s: float) -> None:
+        """Note a failure. Returns if there is reason, time and a try left for another; else raises.
+
+        A refusal that no other broker would take back is raised as it is, unless an earlier try may have
+        stored the message: then the caller has to know that.
+        """
+        is_final = isinstance(error, ResponseError) and not error.retriable
+        if is_final and not self._may_be_stored:
+            raise error
+        is_final = is_final or (isinstance(error, _MAYBE_DONE) and not self._may_store_twice)
+        if is_final or not self.left or now_s >= self._deadline_s:
+            self.give_up(broker_name, error)
+        self.left -= 1
+        self._note(broker_name, error)
+
+    def next_pause_s(self, chance: float) -> float:
+        """How long to wait before the same broker is asked again; ``chance`` is a number in [0, 1)."""
+        return self._backoff.next_s(chance)
+
+    def give_up(self, broker_name: str, error: MQError) -> NoReturn:
+        """Raise what tells of all failures, this last one included."""
+        self._note(broker_name, error)
+        raise SendFailed(self._topic, self._failures, may_be_stored=self._may_be_stored) from error
+
+    def _note(self, broker_name: str, error: MQError) -> None:
+        self._failures.append((broker_name, error))
+        self._may_be_stored = self._may_be_stored or isinstance(error, _MAYBE_DONE)

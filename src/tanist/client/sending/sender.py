@@ -1,0 +1,270 @@
+"""Sends: chooses a queue, asks its broker, and goes on to another one if that fails, within one deadline."""
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+
+from tanist.client.errors import InvalidArgument, NoRoute
+from tanist.client.message import Message, Receipt
+from tanist.client.sending.attempts import Attempts, is_of_the_broker, is_route_old
+from tanist.client.sending.faults import BrokerFaults
+from tanist.client.sending.in_flight import InFlight
+from tanist.client.sending.key_turns import KeyTurns
+from tanist.client.sending.outgoing import Outgoing, OutgoingMaker
+from tanist.client.sending.publish_topics import PublishTopic, PublishTopics
+from tanist.client.sending.queue_choice import queue_of_key
+from tanist.client.sending.send_request import STATUSES, make_request, read_receipt
+from tanist.client.session.session import Session
+from tanist.client.tracing.tracer import Tracer
+from tanist.errors import MQError, RemotingError, ResponseError
+from tanist.model.message import SysFlag
+from tanist.model.property_names import TRAN_MSG
+from tanist.model.route import MessageQueue
+from tanist.protocol.codes import RequestCode
+from tanist.protocol.response_errors import TopicNotFound
+
+_LONG_WORK_BYTES = 256 << 10
+_PREPARED = int(SysFlag.PREPARED)
+_NOTHING: Mapping[str, str] = {}
+
+
+class Sender:
+    """Sends the messages of one producer group."""
+
+    def __init__(
+        self,
+        session: Session,
+        maker: OutgoingMaker,
+        *,
+        group: str,
+        retries: int,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self._session = session
+        self._wire = session.wire
+        self._table = session.routes.table
+        self._topics = PublishTopics(session.routes, session.tasks)
+        self._maker = maker
+        self._group = group
+        self._retries = retries
+        self._tracer = tracer
+        self._timeout_s = session.settings.timeout_s
+        self._faults = BrokerFaults()
+        self._in_flight = InFlight()
+        self._key_turns = KeyTurns()
+        self._is_closed = False
+        self._now_s = asyncio.get_running_loop().time
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        extra: Mapping[str, str] = _NOTHING,
+        sys_flag: int = 0,
+        code: RequestCode = RequestCode.SEND_MESSAGE_V2,
+        timeout_s: float | None = None,
+        retries: int | None = None,
+    ) -> Receipt:
+        """Send one message, once there is room for it; the time counts from then on.
+
+        ``extra`` are properties that the client itself adds.
+        """
+        outgoing = self._maker.make(message, extra=extra, sys_flag=sys_flag)
+        receipt = await self._deliver(outgoing, code, queue=queue, timeout_s=timeout_s, retries=retries)
+        if self._tracer is not None:
+            is_half = TRAN_MSG in extra
+            self._tracer.sent(message, receipt, started_ms=outgoing.born_timestamp_ms, is_half=is_half)
+        return receipt
+
+    async def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        queue: MessageQueue | None = None,
+        extra: Mapping[str, str] = _NOTHING,
+        timeout_s: float | None = None,
+    ) -> Receipt:
+        """Send messages of one topic to one queue, in one request."""
+        outgoing = self._maker.make_batch(messages, extra=extra)
+        receipt = await self._deliver(
+            outgoing, RequestCode.SEND_BATCH_MESSAGE, queue=queue, timeout_s=timeout_s, retries=None
+        )
+        if self._tracer is not None:
+            self._tracer.sent_batch(messages, receipt, started_ms=outgoing.born_timestamp_ms)
+        return receipt
+
+    async def send_oneway(
+        self, message: Message, *, queue: MessageQueue | None = None, extra: Mapping[str, str] = _NOTHING
+    ) -> None:
+        """Send without an answer: it is not known whether a broker took it."""
+        outgoing = self._maker.make(message, extra=extra, sys_flag=0)
+        if self._maker.is_to_compress(outgoing):
+            outgoing = await self._compress(outgoing)
+        deadline_s = self._now_s() + self._timeout_s
+        chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
+        request = make_request(self._group, outgoing, RequestCode.SEND_MESSAGE_V2, chosen)
+        try:
+            await self._wire.post(self._address_of(chosen), request, timeout_s=self._timeout_s)
+        except RemotingError:
+            self._faults.on_failure(chosen.broker_name, now_s=self._now_s())
+            self._session.routes.suspect()
+            raise
+
+    def close(self) -> None:
+        """Let no further try begin, and end those that wait for their turn."""
+        self._is_closed = True
+        self._key_turns.close()
+        self._in_flight.close()
+
+    async def _deliver(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
+        *,
+        queue: MessageQueue | None,
+        timeout_s: float | None,
+        retries: int | None,
+    ) -> Receipt:
+        if outgoing.sharding_key is None:
+            return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
+        key = (outgoing.topic, outgoing.sharding_key)
+        await self._key_turns.enter(key)
+        try:
+            return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
+        finally:
+            self._key_turns.leave(key)
+
+    async def _deliver_in_turn(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
+        queue: MessageQueue | None,
+        timeout_s: float | None,
+        retries: int | None,
+    ) -> Receipt:
+        size_bytes = len(outgoing.body)
+        if not self._in_flight.enter_now(size_bytes):
+            await self._in_flight.enter(size_bytes)
+        try:
+            if self._maker.is_to_compress(outgoing):
+                outgoing = await self._compress(outgoing)
+            return await self._try(
+                outgoing,
+                code,
+                queue=queue,
+                timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+                retries=self._retries if retries is None else retries,
+            )
+        finally:
+            self._in_flight.leave(size_bytes)
+
+    async def _compress(self, outgoing: Outgoing) -> Outgoing:
+        if len(outgoing.body) < _LONG_WORK_BYTES:
+            return self._maker.compress(outgoing)
+        # It takes many milliseconds, in which nothing else would go on.
+        return await asyncio.to_thread(self._maker.compress, outgoing)
+
+    async def _try(
+        self,
+        outgoing: Outgoing,
+        code: RequestCode,
+        *,
+        queue: MessageQueue | None,
+        timeout_s: float,
+        retries: int,
+    ) -> Receipt:
+        """Try until a broker has it, or the time or the tries are used up."""
+        deadline_s = self._now_s() + timeout_s
+        attempts: Attempts | None = None
+        while True:
+            chosen = await self._choose(outgoing, queue, attempts, deadline_s=deadline_s)
+            began_s = self._now_s()
+            try:
+                answer = await self._wire.ask(
+                    self._address_of(chosen),
+                    make_request(self._group, outgoing, code, chosen),
+                    timeout_s=deadline_s - began_s,
+                    connect_s=(deadline_s - began_s) / (1 + (retries if attempts is None else attempts.left)),
+                    accepted=STATUSES,
+                )
+            except (RemotingError, ResponseError, NoRoute) as error:
+                if attempts is None:
+                    attempts = Attempts(
+                        outgoing.topic,
+                        retries=retries,
+                        deadline_s=deadline_s,
+                        # A second half would be asked about later, and be committed like the first.
+                        may_store_twice=not outgoing.sys_flag & _PREPARED,
+                    )
+                self._on_failure(attempts, chosen, error, now_s=self._now_s())
+                continue
+            now_s = self._now_s()
+            self._faults.on_answer(chosen.broker_name, latency_s=now_s - began_s, now_s=now_s)
+            self._topics.on_stored(outgoing.topic)
+            return read_receipt(answer, outgoing, chosen)
+
+    async def _choose(
+        self,
+        outgoing: Outgoing,
+        queue: MessageQueue | None,
+        attempts: Attempts | None,
+        *,
+        deadline_s: float,
+    ) -> MessageQueue:
+        """The queue of the next try. Where the last one failed we do not knock again at once."""
+        now_s = self._now_s()
+        topic = self._topics.get(outgoing.topic)
+        if topic is None:
+            topic = await self._find(outgoing.topic, attempts, timeout_s=deadline_s - now_s)
+        if queue is not None:
+            chosen = await self._check_queue(queue, topic, timeout_s=deadline_s - now_s)
+        elif outgoing.sharding_key is not None:
+            chosen = queue_of_key(topic.queues, outgoing.sharding_key)
+        else:
+            failed_broker = None if attempts is None else attempts.failed_broker
+            chosen = topic.round.next(self._faults, now_s=now_s, failed_broker=failed_broker)
+        if attempts is not None and chosen.broker_name == attempts.failed_broker:
+            pause_s = attempts.next_pause_s(random.random())  # noqa: S311
+            await asyncio.sleep(min(pause_s, deadline_s - now_s))
+        return chosen
+
+    async def _find(self, topic: str, attempts: Attempts | None, *, timeout_s: float) -> PublishTopic:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._topics.find(topic)
+        except TimeoutError:
+            error = NoRoute(topic, f"no name server answers within {timeout_s:g} s")
+            if attempts is None:
+                raise error from None
+            attempts.give_up("name servers", error)
+        except (NoRoute, TopicNotFound) as error:
+            if attempts is None:
+                raise
+            attempts.give_up("name servers", error)
+
+    async def _check_queue(
+        self, queue: MessageQueue, topic: PublishTopic, *, timeout_s: float
+    ) -> MessageQueue:
+        """The queue that the caller chose. The route may be too old to know it, so it is asked for again."""
+        if queue not in topic.queues:
+            topic = await self._find(queue.topic, None, timeout_s=timeout_s)
+            if queue not in topic.queues:
+                raise InvalidArgument("queue", queue, f"the topic has {len(topic.queues)} others")
+        return queue
+
+    def _address_of(self, queue: MessageQueue) -> str:
+        address = self._table.master_of(queue.broker_name)
+        if address is None:
+            raise NoRoute(queue.topic, f"broker {queue.broker_name} has no master now")
+        return address
+
+    def _on_failure(self, attempts: Attempts, queue: MessageQueue, error: MQError, *, now_s: float) -> None:
+        """Learn from a failure; raises what the caller is to know if it was the last one."""
+        if self._is_closed:
+            attempts.give_up(queue.broker_name, error)
+        if is_of_the_broker(error):
+            self._faults.on_failure(queue.broker_name, now_s=now_s)
+        if is_route_old(error):
+            self._session.routes.suspect()
+        attempts.on_failure(queue.broker_name, error, now_s=now_s)

@@ -1,0 +1,126 @@
+"""Tells brokers who this client is: every 30 s, and at once when a broker, a connection or a group is new.
+
+A broker forgets a client with its connection. So a client that only waited for the next heartbeat
+would be no member of its groups for half a minute.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+from tanist.client.errors import ClientClosed
+from tanist.client.session.backoff import Backoff
+from tanist.client.session.routes import RouteTable
+from tanist.client.session.tasks import OwnedTasks
+from tanist.client.session.wire import Wire
+from tanist.errors import MQError
+from tanist.protocol.bodies.base import encode_body
+from tanist.protocol.bodies.client import HeartbeatData
+from tanist.protocol.codes import RequestCode
+from tanist.protocol.command import Command
+from tanist.protocol.headers.client import UnregisterClientRequest
+
+_log = logging.getLogger(__name__)
+
+_FAREWELL_S = 1.0
+
+
+class Heartbeats:
+    """The heartbeats of one client. ``describe`` says what it is now: groups, subscriptions."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        table: RouteTable,
+        tasks: OwnedTasks,
+        *,
+        describe: Callable[[], HeartbeatData],
+        period_s: float,
+    ) -> None:
+        self._wire = wire
+        self._table = table
+        self._tasks = tasks
+        self._describe = describe
+        self._period_s = period_s
+        self._told: set[str] = set()
+        self._introduced: set[str] = set()  # They have answered, or failed to, since the last connection.
+        self._is_due = asyncio.Event()
+
+    def start(self) -> None:
+        self._tasks.start(self._beat(), "heartbeats")
+
+    def soon(self) -> None:
+        """Something changed: tell the brokers at once."""
+        self._is_due.set()
+
+    def forget(self, address: str) -> None:
+        """The connection to a broker is gone, and what it knew of us with it."""
+        self._told.discard(address)
+        self._introduced.discard(address)
+        self.soon()
+
+    async def beat(self) -> bool:
+        """Tell all brokers now; whether all of them know."""
+        data = self._describe()
+        # Consumers may read from slaves, too: those have to know their subscriptions.
+        addresses = self._table.addresses(only_masters=not data.consumer_data_set)
+        self._told.intersection_update(addresses)
+        self._introduced.intersection_update(addresses)
+        body = encode_body(data)
+        answers = await asyncio.gather(*(self._tell(address, body) for address in addresses))
+        return all(answers)
+
+    async def introduce(self, *, timeout_s: float) -> None:
+        """Go on when every broker of our routes knows us, or did not listen; those are told again later."""
+        data = self._describe()
+        addresses = self._table.addresses(only_masters=not data.consumer_data_set)
+        strangers = [address for address in addresses if address not in self._introduced]
+        if strangers:
+            body = encode_body(data)
+            await asyncio.gather(*(self._tell(address, body, timeout_s) for address in strangers))
+
+    async def leave(self, *, producer_group: str | None = None, consumer_group: str | None = None) -> None:
+        """Tell all brokers that we leave a group, so that its other members rebalance at once."""
+        client_id = self._describe().client_id
+        header = UnregisterClientRequest(
+            client_id=client_id, producer_group=producer_group, consumer_group=consumer_group
+        )
+        await asyncio.gather(*(self._take_leave(address, header) for address in tuple(self._told)))
+
+    async def _beat(self) -> None:
+        backoff = Backoff()
+        while True:
+            self._is_due.clear()
+            wait_s = self._period_s
+            if await self.beat():
+                backoff.reset()
+            else:
+                wait_s = min(wait_s, backoff.next_s(random.random()))  # noqa: S311
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._is_due.wait()
+
+    async def _tell(self, address: str, body: bytes, timeout_s: float | None = None) -> bool:
+        request = Command.request(RequestCode.HEART_BEAT, body=body)
+        # From now on it may know us, also if we leave before it says so.
+        self._told.add(address)
+        try:
+            await self._wire.ask(address, request, timeout_s=timeout_s)
+        except ClientClosed:
+            return True
+        except MQError as error:
+            self._told.discard(address)
+            self._introduced.add(address)
+            _log.warning("heartbeat failed broker=%s error=%s", address, error)
+            return False
+        self._introduced.add(address)
+        return True
+
+    async def _take_leave(self, address: str, header: UnregisterClientRequest) -> None:
+        request = Command.request(RequestCode.UNREGISTER_CLIENT, header)
+        try:
+            await self._wire.ask(address, request, timeout_s=_FAREWELL_S)
+        except MQError as error:
+            _log.debug("farewell failed broker=%s error=%s", address, error)

@@ -1,0 +1,91 @@
+"""Keeps a client's routes fresh: asked when they are needed, every 30 s, and at once after a failure."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+
+from tanist.client.errors import ClientClosed
+from tanist.client.session.nameservers import NameServers
+from tanist.client.session.routes import RouteTable, TopicRoute
+from tanist.client.session.tasks import OwnedTasks
+from tanist.errors import MQError
+from tanist.model.route import TopicRouteData
+
+_log = logging.getLogger(__name__)
+
+_LEAST_APART_S = 0.05
+"""A broker that is gone fails many requests at once; its topics' routes are asked for once."""
+
+
+class RouteKeeper:
+    """The routes of one client, which ``table`` holds."""
+
+    def __init__(self, name_servers: NameServers, tasks: OwnedTasks, *, poll_s: float) -> None:
+        self.table = RouteTable()
+        self._name_servers = name_servers
+        self._tasks = tasks
+        self._poll_s = poll_s
+        self._asking: dict[str, asyncio.Task[TopicRoute | MQError]] = {}
+        self._listeners: list[Callable[[str], None]] = []
+        self._refresh = asyncio.Event()
+
+    def on_change(self, listener: Callable[[str], None]) -> None:
+        """Have ``listener`` called with each topic whose route changed or came."""
+        self._listeners.append(listener)
+
+    def start(self) -> None:
+        self._tasks.start(self._poll(), "routes")
+
+    async def find(self, topic: str) -> TopicRoute:
+        """The route, as it is known or else as a name server tells. Raises NoRoute or TopicNotFound."""
+        return self.table.get(topic) or await self.ask(topic)
+
+    async def ask(self, topic: str) -> TopicRoute:
+        """The route as a name server tells it now. All who ask at the same time share one answer."""
+        asking = self._asking.get(topic)
+        if asking is None:
+            asking = self._tasks.start(self._ask(topic), f"route of {topic}")
+            self._asking[topic] = asking
+            asking.add_done_callback(lambda _: self._asking.pop(topic, None))
+        # Not awaited itself: whoever asks may be cancelled, and the others still want to know.
+        await asyncio.wait([asking])
+        if asking.cancelled():
+            raise ClientClosed("client")
+        answer = asking.result()
+        if isinstance(answer, MQError):
+            raise answer
+        return answer
+
+    def suspect(self) -> None:
+        """Something that a route said is not so: ask for all of them again, soon."""
+        self._refresh.set()
+
+    async def _ask(self, topic: str) -> TopicRoute | MQError:
+        try:
+            self._put(topic, await self._name_servers.route_of(topic))
+        except MQError as error:
+            return error
+        route = self.table.get(topic)
+        assert route is not None
+        return route
+
+    def _put(self, topic: str, data: TopicRouteData) -> None:
+        if self.table.put(topic, data):
+            _log.info("route changed topic=%s brokers=%s", topic, sorted(self.table.replicas))
+            for listener in self._listeners:
+                listener(topic)
+
+    async def _poll(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._poll_s):
+                    await self._refresh.wait()
+            await asyncio.sleep(_LEAST_APART_S)
+            self._refresh.clear()
+            for topic in self.table.topics:
+                try:
+                    await self.ask(topic)
+                except MQError as error:
+                    # The old route stays: it is likely to be right still.
+                    _log.warning("route not refreshed topic=%s error=%s", topic, error)

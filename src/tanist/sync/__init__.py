@@ -1,0 +1,73 @@
+"""Producers and consumers that block, for programs without asyncio.
+
+The names, arguments and errors are those of ``tanist.client``. Each client has a thread with an event
+loop, in which the asyncio client lives: ``loop_thread``.
+"""
+
+from tanist.client import (
+    AllocationStrategy,
+    Averagely,
+    AveragelyByCircle,
+    ByMachineRoom,
+    ClientClosed,
+    CommitFailed,
+    CommitInDoubt,
+    ConsistentHash,
+    Credentials,
+    InvalidArgument,
+    MachineRoomNearby,
+    Message,
+    MessageQueue,
+    NoReply,
+    NoRoute,
+    Outcome,
+    Receipt,
+    ReceivedMessage,
+    ReplicaBehind,
+    RetryLater,
+    SendFailed,
+    SendStatus,
+    Sql,
+    Start,
+    Sticky,
+    TlsSettings,
+    TransactionNotBegun,
+    extract_context,
+    inject_context,
+)
+from tanist.sync.consumer import Consumer
+from tanist.sync.producer import Producer
+
+__all__ = [
+    "AllocationStrategy",
+    "Averagely",
+    "AveragelyByCircle",
+    "ByMachineRoom",
+    "ClientClosed",
+    "CommitFailed",
+    "CommitInDoubt",
+    "ConsistentHash",
+    "Consumer",
+    "Credentials",
+    "InvalidArgument",
+    "MachineRoomNearby",
+    "Message",
+    "MessageQueue",
+    "NoReply",
+    "NoRoute",
+    "Outcome",
+    "Producer",
+    "Receipt",
+    "ReceivedMessage",
+    "ReplicaBehind",
+    "RetryLater",
+    "SendFailed",
+    "SendStatus",
+    "Sql",
+    "Start",
+    "Sticky",
+    "TlsSettings",
+    "TransactionNotBegun",
+    "extract_context",
+    "inject_context",
+]

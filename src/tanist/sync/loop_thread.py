@@ -1,0 +1,76 @@
+"""An event loop in a thread of its own, which a blocking client hands its work to."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from typing import Any, TypeVar
+
+import uvloop
+
+from tanist.client import ClientClosed
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs from ``start`` to ``close``. Any thread may call; each waits for its own answer."""
+
+    def __init__(self, kind: str) -> None:
+        """``kind`` is what errors call the client, and the thread too."""
+        self._kind = kind
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin. What is handed in from now on is done."""
+        started = Future[asyncio.AbstractEventLoop]()
+        # A program that ends without closing its client must not hang for it.
+        self._thread = threading.Thread(target=self._run, args=(started,), name=self._kind, daemon=True)
+        self._thread.start()
+        self._loop = started.result()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do ``work`` in the loop and wait for what comes of it. Ctrl-C cancels it first."""
+        try:
+            return self.wait(self.begin(work))
+        except CancelledError:
+            # Nobody else could cancel it: the loop has ended under it.
+            raise ClientClosed(self._kind) from None
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Begin with ``work`` in the loop. Cancelling what is returned cancels the work."""
+        if self._loop is None:
+            work.close()
+            raise ClientClosed(self._kind)
+        assert threading.current_thread() is not self._thread, "a blocking call would wait for itself"
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def wait(self, future: "Future[T]") -> T:
+        """What comes of work that was begun. Ctrl-C cancels it."""
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def apply(self, function: Callable[[], T]) -> T:
+        """Call a function in the loop's thread, which alone may touch what lives there."""
+
+        async def work() -> T:
+            return function()
+
+        return self.call(work())
+
+    def close(self) -> None:
+        """End the loop and its thread."""
+        if self._loop is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop = None
+
+    def _run(self, started: "Future[asyncio.AbstractEventLoop]") -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            loop = runner.get_loop()
+            loop.call_soon(started.set_result, loop)
+            loop.run_forever()

@@ -1,0 +1,111 @@
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tanist.client.session.heartbeats import Heartbeats
+from tanist.client.session.routes import RouteTable
+from tanist.client.session.tasks import OwnedTasks
+from tanist.errors import ConnectFailed
+from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel
+from tanist.model.route import BrokerData, TopicRouteData
+from tanist.protocol.bodies.client import ConsumerData, HeartbeatData, ProducerData
+from tanist.protocol.codes import RequestCode
+from tanist.protocol.command import Command
+from tanist.protocol.headers.client import UnregisterClientRequest
+from tests.support.conditions import turns, until
+
+CONSUMER = ConsumerData(
+    group_name="g",
+    consume_type=ConsumeType.PASSIVELY,
+    message_model=MessageModel.CLUSTERING,
+    consume_from_where=ConsumeFromWhere.LAST_OFFSET,
+)
+
+
+class Bench:
+    """Heartbeats to brokers without sockets."""
+
+    def __init__(self) -> None:
+        self.table = RouteTable()
+        self.route({0: "m:1", 1: "s:1"})
+        self.tasks = OwnedTasks()
+        self.data = HeartbeatData(client_id="c", producer_data_set=[ProducerData(group_name="g")])
+        self.told: list[tuple[str, Command]] = []
+        self.down: set[str] = set()
+        wire: Any = self
+        self.heartbeats = Heartbeats(wire, self.table, self.tasks, describe=lambda: self.data, period_s=3600)
+
+    def route(self, addresses: dict[int, str]) -> None:
+        broker = BrokerData(cluster="C", broker_name="a", broker_addrs=addresses)
+        self.table.put("T", TopicRouteData(broker_datas=[broker]))
+
+    async def ask(self, address: str, command: Command, *, timeout_s: float = 3.0) -> Command:
+        self.told.append((address, command))
+        if address in self.down:
+            raise ConnectFailed(address, "refused")
+        return command.reply()
+
+    def addresses(self, code: RequestCode) -> list[str]:
+        return [address for address, command in self.told if command.code == code]
+
+
+def play(scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
+    async def with_bench() -> None:
+        bench = Bench()
+        try:
+            await scenario(bench)
+        finally:
+            await bench.tasks.close()
+
+    asyncio.run(with_bench())
+
+
+def test_a_producer_tells_masters_and_a_consumer_all_replicas() -> None:
+    async def scenario(bench: Bench) -> None:
+        assert await bench.heartbeats.beat()
+        assert bench.addresses(RequestCode.HEART_BEAT) == ["m:1"]
+        bench.told.clear()
+        bench.data = HeartbeatData(client_id="c", consumer_data_set=[CONSUMER])
+        assert await bench.heartbeats.beat()
+        assert bench.addresses(RequestCode.HEART_BEAT) == ["m:1", "s:1"]
+
+    play(scenario)
+
+
+def test_a_broker_whose_connection_is_gone_is_told_at_once() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.heartbeats.start()
+        await until(lambda: len(bench.told) == 1)
+        await turns()
+        assert len(bench.told) == 1
+        bench.heartbeats.forget("m:1")
+        await until(lambda: len(bench.told) == 2)
+
+    play(scenario)
+
+
+def test_a_broker_that_does_not_answer_is_told_again_soon() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.down = {"m:1"}
+        bench.heartbeats.start()
+        await until(lambda: len(bench.told) == 3)
+        bench.down.clear()
+        await until(lambda: len(bench.told) == 4)
+        await turns()
+        assert len(bench.told) == 4
+
+    play(scenario)
+
+
+def test_only_brokers_that_know_us_are_told_that_we_leave() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.heartbeats.leave(producer_group="g")
+        assert bench.told == []
+        await bench.heartbeats.beat()
+        await bench.heartbeats.leave(producer_group="g")
+        address, farewell = bench.told[-1]
+        header = farewell.header(UnregisterClientRequest)
+        assert address == "m:1"
+        assert (header.client_id, header.producer_group, header.consumer_group) == ("c", "g", None)
+
+    play(scenario)

@@ -1,0 +1,157 @@
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from tanist.client.errors import ClientClosed, NoRoute
+from tanist.client.session.nameservers import NameServers
+from tanist.client.session.route_keeper import RouteKeeper
+from tanist.client.session.tasks import OwnedTasks
+from tanist.client.settings import make_settings
+from tanist.errors import ConnectFailed
+from tanist.model.route import BrokerData, QueueData, TopicRouteData
+from tanist.protocol.bodies.base import encode_body
+from tanist.protocol.codes import ResponseCode
+from tanist.protocol.command import Command
+from tanist.protocol.response_errors import TopicNotFound
+from tests.support.conditions import turns, until
+
+
+class FakeServers:
+    """Name servers without sockets: what each answers, and whom was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.master = "a:1"
+        self.down: set[str] = set()
+        self.code = int(ResponseCode.SUCCESS)
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def request(self, address: str, command: Command, *, timeout_s: float) -> Command:
+        self.asked.append(address)
+        await self.gate.wait()
+        if address in self.down:
+            raise ConnectFailed(address, "refused")
+        return command.reply(self.code, body=encode_body(self.route()), remark="as told")
+
+    def route(self) -> TopicRouteData:
+        return TopicRouteData(
+            queue_datas=[QueueData(broker_name="a", read_queue_count=1, write_queue_count=1, perm=6)],
+            broker_datas=[BrokerData(cluster="C", broker_name="a", broker_addrs={0: self.master})],
+        )
+
+
+class Bench:
+    """A keeper with its fake name servers."""
+
+    def __init__(self) -> None:
+        self.servers = FakeServers()
+        self.tasks = OwnedTasks()
+        settings = make_settings(namesrv="n1:1;n2:1", credentials=None, tls=None, timeout_s=3, instance=None)
+        remoting: Any = self.servers
+        self.keeper = RouteKeeper(NameServers(settings, remoting), self.tasks, poll_s=3600)
+
+
+def play(scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
+    async def with_bench() -> None:
+        bench = Bench()
+        try:
+            await scenario(bench)
+        finally:
+            await bench.tasks.close()
+
+    asyncio.run(with_bench())
+
+
+def test_all_who_ask_at_once_share_one_answer() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.servers.gate.clear()
+        asking = [asyncio.ensure_future(bench.keeper.find("T")) for _ in range(5)]
+        await turns()
+        asking[0].cancel()
+        bench.servers.gate.set()
+        routes = await asyncio.gather(*asking[1:])
+        assert len(bench.servers.asked) == 1
+        assert all(route is routes[0] for route in routes)
+
+    play(scenario)
+
+
+def test_a_known_route_is_not_asked_for_again() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.keeper.find("T")
+        await bench.keeper.find("T")
+        assert len(bench.servers.asked) == 1
+
+    play(scenario)
+
+
+def test_a_name_server_that_fails_is_asked_last_from_then_on() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.servers.down = {"n1:1"}
+        await bench.keeper.ask("T")
+        await bench.keeper.ask("T")
+        await bench.keeper.ask("T")
+        assert bench.servers.asked[-2:] == ["n2:1", "n2:1"]
+
+    play(scenario)
+
+
+def test_an_error_names_every_name_server_that_was_asked() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.servers.down = {"n1:1", "n2:1"}
+        with pytest.raises(NoRoute, match=r"n1:1.*n2:1|n2:1.*n1:1"):
+            await bench.keeper.find("T")
+
+    play(scenario)
+
+
+def test_an_unknown_topic_is_told_as_such() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.servers.code = ResponseCode.TOPIC_NOT_EXIST
+        with pytest.raises(TopicNotFound):
+            await bench.keeper.find("T")
+        assert len(bench.servers.asked) == 1
+
+    play(scenario)
+
+
+def test_a_suspect_route_is_asked_for_again_and_a_change_is_told() -> None:
+    async def scenario(bench: Bench) -> None:
+        changed: list[str] = []
+        bench.keeper.on_change(changed.append)
+        bench.keeper.start()
+        await bench.keeper.find("T")
+        bench.servers.master = "a:2"
+        bench.keeper.suspect()
+        await until(lambda: bench.keeper.table.master_of("a") == "a:2")
+        assert changed == ["T", "T"]
+
+    play(scenario)
+
+
+def test_the_old_route_stays_when_no_name_server_answers() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.keeper.start()
+        await bench.keeper.find("T")
+        bench.servers.down = {"n1:1", "n2:1"}
+        bench.keeper.suspect()
+        await until(lambda: len(bench.servers.asked) >= 3)
+        await turns()
+        assert bench.keeper.table.master_of("a") == "a:1"
+
+    play(scenario)
+
+
+def test_who_waits_for_a_route_when_the_client_is_closed_is_told_so() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.servers.gate.clear()
+        asking = asyncio.ensure_future(bench.keeper.find("T"))
+        await turns()
+        await bench.tasks.close()
+        with pytest.raises(ClientClosed):
+            await asking
+
+    play(scenario)
