@@ -44,7 +44,7 @@ def other_clients(home: Path, name_server: str, *, cluster: str) -> Generator[Ot
         for name in (WITH_GRPC, WITH_CPP):
             version = _version(python, name)
             if version is None:
-                others.lacks[name] = f"not installed where {_PYTHON} says"
+                others.lacks[name] = f"not installed in this Python; {_PYTHON} may name one that has it"
                 continue
             try:
                 address = name_server
