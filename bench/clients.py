@@ -11,12 +11,14 @@ Other Python clients run beside ours where they can: see ``other_clients``.
 
 import itertools
 import os
+import platform
 import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import msgspec
@@ -145,12 +147,12 @@ class _Side:
 
 def run() -> list[Row]:
     """Race the clients against a broker of ours."""
-    return _run(_tanist)
+    return [_what_row("Tanist"), *_run(_tanist)]
 
 
 def run_at_rocketmq() -> list[Row]:
     """Race them against RocketMQ's broker."""
-    return _run(_rocketmq)
+    return [_what_row(f"RocketMQ {_LINE}"), *_run(_rocketmq)]
 
 
 def _run(site: Callable[[Path], AbstractContextManager[str]]) -> list[Row]:
@@ -249,6 +251,11 @@ def _other_row(name: str, work: _Work, ours: list[_Load], other: list[_Load]) ->
         f"≥ {_FASTEST}",
         other_cost / cost >= _FASTEST,
     )
+
+
+def _what_row(broker: str) -> Row:
+    ours = f"Python {platform.python_version()}, uvloop {metadata.version('uvloop')}"
+    return Row(f"clients of a broker of {broker}, 1 KiB", ours, f"Java client {_LINE}", None, "", None)
 
 
 def _lack_row(what: str, why: str) -> Row:
