@@ -1,13 +1,14 @@
 """``python -m bench [NAME ...]``: run the benchmarks named, or all of them, and print one table.
 
-Without a name ``broker`` is left out where the jars of Apache RocketMQ, its peer, would have to be fetched.
+Without a name those are left out that run beside Apache RocketMQ if its jars would have to be fetched.
 """
 
 import sys
 from collections.abc import Callable
 
-from bench import broker, embedded, frames, log, queues, remoting
+from bench import broker, clients, embedded, frames, log, queues, remoting
 from bench.table import Row, print_rows
+from tests.support.rocketmq.jars import is_fetched
 
 _BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "frames": frames.run,
@@ -16,7 +17,10 @@ _BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "remoting": remoting.run,
     "embedded": embedded.run,
     "broker": broker.run,
+    "clients": clients.run,
+    "clients-rocketmq": clients.run_at_rocketmq,
 }
+_BESIDE_ROCKETMQ = ("broker", "clients", "clients-rocketmq")
 
 
 def main(names: list[str]) -> int:
@@ -36,14 +40,14 @@ def main(names: list[str]) -> int:
 
 def _ready() -> list[str]:
     """All that need no download."""
-    if broker.is_ready():
+    if is_fetched():
         return [*_BENCHMARKS]
     print(
-        "broker is left out: it runs beside Apache RocketMQ, whose jars are not here; "
+        f"{', '.join(_BESIDE_ROCKETMQ)} are left out: they need the jars of Apache RocketMQ; "
         "`python -m bench broker` fetches them with Maven",
         file=sys.stderr,
     )
-    return [name for name in _BENCHMARKS if name != "broker"]
+    return [name for name in _BENCHMARKS if name not in _BESIDE_ROCKETMQ]
 
 
 if __name__ == "__main__":

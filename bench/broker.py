@@ -25,7 +25,7 @@ import psutil
 from bench.table import Row
 from tests.support.partners import PartnerMissing
 from tests.support.rocketmq.cluster import RocketMQ
-from tests.support.rocketmq.jars import FULL_SPEED, is_fetched
+from tests.support.rocketmq.jars import FULL_SPEED
 from tests.support.rocketmq.stock_client import Producer, StockClients
 from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
 
@@ -163,11 +163,6 @@ class _Side:
     def _cpu_s(self) -> float:
         times = self.process.cpu_times()
         return times.user + times.system
-
-
-def is_ready() -> bool:
-    """Whether nothing has to be downloaded first."""
-    return is_fetched()
 
 
 def run() -> list[Row]:

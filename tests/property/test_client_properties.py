@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tanist.client.pulling.replica_choice import MOST_REST_S, ReplicaChoice
 from tanist.client.queues.cached_queue import CachedQueue
 from tanist.client.received import ReceivedMessage
-from tests.support.received import QUEUE, at, received
+from tests.support.received import QUEUE, at, received, take_from
 
 steps = st.one_of(
     st.tuples(st.just("add"), st.lists(st.integers(1, 5), max_size=6), st.integers(0, 3)),
@@ -54,7 +54,7 @@ class Run:
                 self.add(gaps, rest)
             case ("take", count):
                 taken, model.waiting = model.waiting[:count], model.waiting[count:]
-                assert queue.take(count) == taken
+                assert take_from(queue, count) == taken
                 self.taken += taken
             case ("done", number) if self.taken:
                 # Of all ever taken, what was taken before a restart and is finished twice included.

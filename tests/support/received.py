@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from tanist.client.queues.cached_queue import CachedQueue
 from tanist.client.received import ReceivedMessage, decode_messages
 from tanist.model.host import pack_host
 from tanist.model.message import Message
@@ -54,3 +55,9 @@ def received_with(
     )
     (one,) = decode_messages(memoryview(record_of(message, 0)), QUEUE)
     return one
+
+
+def take_from(queue: CachedQueue, max_count: int) -> list[ReceivedMessage]:
+    """The next messages of a queue, as many as there are up to ``max_count``."""
+    taken = (queue.take() for _ in range(max_count))
+    return [message for message in taken if message is not None]

@@ -22,6 +22,11 @@ class AwaitedAnswers:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
 
+    @property
+    def is_one(self) -> bool:
+        """Whether just one answer is waited for."""
+        return len(self._outstanding) == 1
+
     def enter(self, request: Command, timeout_s: float) -> asyncio.Future[Command]:
         """Give a request its opaque and wait for its answer. Raises TooBusy if too many wait already."""
         if self._outstanding.is_full:

@@ -226,6 +226,11 @@ class Connection(asyncio.Protocol):
         except LocalProtocolError:
             self._awaited.withdraw(command)
             raise
+        if self._awaited.is_one and not self._is_serving:
+            # Who asks one at a time need not wait for others that would ask within the same turn.
+            self._unsent.append(frame)
+            self._flush()
+            return answer
         self.send_soon(frame)
         if self._unsent_bytes > WRITE_BYTES and not self._is_serving:
             self._flush()

@@ -25,6 +25,7 @@ _PROJECT_ROOT = _HERE.parents[2]
 _BUILD = _PROJECT_ROOT / "build" / "rocketmq"
 _POM = _HERE / "pom.xml"
 _CLIENT_POMS = {"5.3.3": _POM, "4.9.8": _HERE / "pom-client-4.9.xml"}
+_PROXY_POM = _HERE / "pom-proxy.xml"
 _LOGGING = _HERE / "rmq.logback.xml"
 _RUN_TIMEOUT_S = 120.0
 
@@ -100,6 +101,14 @@ def install() -> Installation:
 def install_client(line: str) -> Installation:
     """Return the same for the clients of one of ``CLIENT_LINES``; the jars need not hold a server."""
     return _install(_CLIENT_POMS[line], _HERE / "java_client")
+
+
+def install_proxy() -> Installation:
+    """Return the same for the proxy, beside which no program of ours runs."""
+    java = partners.java_tool("java")
+    with _locked():
+        jars = _ready(_BUILD / _hash([_PROXY_POM]), lambda directory: _fetch_jars(_PROXY_POM, directory))
+    return Installation(java, jars, jars)
 
 
 def is_fetched() -> bool:

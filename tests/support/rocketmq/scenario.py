@@ -1,9 +1,12 @@
-"""A Java process that does as it is told, step by step. ``java_client/*.java`` has the steps."""
+"""A process that does as it is told: a step is a line of JSON, and so is what it answers.
+
+``java_client/*.java`` has the steps of Java's clients.
+"""
 
 import queue
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -27,20 +30,14 @@ class StepFailed(Exception):
 
 
 class ScenarioProcess:
-    """One process with the client jars of one line of RocketMQ. Leaving the ``with`` block kills it."""
+    """One process that takes steps. Leaving the ``with`` block kills it."""
 
-    def __init__(self, line: str, home: Path, *, flags: Sequence[str] = QUICK_START) -> None:
+    def __init__(self, command: Sequence[str], home: Path, *, env: Mapping[str, str] | None = None) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self._said_file = home / "clients.err"
-        command = install_client(line).command("tanist.client.Scenario", home=home, heap="512m", flags=flags)
         with self._said_file.open("wb") as said:
             self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=said,
-                cwd=home,
-                env=environment(home),
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, cwd=home, env=env
             )
         self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -70,7 +67,7 @@ class ScenarioProcess:
             line = b""
         if not line:
             said = self._said_file.read_text(errors="replace")[-3000:]
-            raise ProcessFailed(f"the Java clients did not answer to {step}; they said:\n{said}")
+            raise ProcessFailed(f"the clients did not answer to {step}; they said:\n{said}")
         answer = msgspec.json.decode(line)
         if "error" in answer:
             raise StepFailed(step, **answer)
@@ -81,3 +78,9 @@ class ScenarioProcess:
         for line in self._process.stdout:
             self._answers.put(line)
         self._answers.put(b"")
+
+
+def java_clients(line: str, home: Path, *, flags: Sequence[str] = QUICK_START) -> ScenarioProcess:
+    """Start a process with the client jars of one line of RocketMQ."""
+    command = install_client(line).command("tanist.client.Scenario", home=home, heap="512m", flags=flags)
+    return ScenarioProcess(command, home, env=environment(home))

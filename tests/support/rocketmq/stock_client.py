@@ -15,7 +15,7 @@ import msgspec
 
 from tests.support.rocketmq.client import Sent
 from tests.support.rocketmq.jars import QUICK_START
-from tests.support.rocketmq.scenario import ScenarioProcess
+from tests.support.rocketmq.scenario import ScenarioProcess, java_clients
 
 FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
 FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
@@ -260,7 +260,7 @@ class StockClients:
 
     def __init__(self, line: str, home: Path, *, flags: Sequence[str] = QUICK_START) -> None:
         self.line = line
-        self.process = ScenarioProcess(line, home, flags=flags)
+        self.process = java_clients(line, home, flags=flags)
         self._numbers = itertools.count()
 
     def __enter__(self) -> Self:

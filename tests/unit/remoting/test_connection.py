@@ -229,13 +229,25 @@ def test_one_way_requests_are_handled_and_get_nothing() -> None:
     in_loop(scenario)
 
 
-def test_requests_of_one_turn_leave_in_one_write() -> None:
+def test_a_request_leaves_at_once_while_no_other_waits_for_its_answer() -> None:
+    async def scenario() -> None:
+        scene = Scene(is_server=False)
+        for count in (1, 2):
+            answer = scene.connection.request(ask(7), 5)
+            assert len(scene.transport.writes) == count
+            scene.receive(scene.transport.answers()[-1].reply())
+            await answer
+
+    in_loop(scenario)
+
+
+def test_further_requests_of_one_turn_leave_in_one_write() -> None:
     async def scenario() -> None:
         scene = Scene(is_server=False)
         answers = [scene.connection.request(ask(7), 5) for _ in range(3)]
-        assert scene.transport.writes == []
-        await asyncio.sleep(0)
         assert len(scene.transport.writes) == 1
+        await asyncio.sleep(0)
+        assert len(scene.transport.writes) == 2
         scene.receive(*(sent.reply() for sent in scene.transport.answers()))
         assert all(answer.done() for answer in answers)
 

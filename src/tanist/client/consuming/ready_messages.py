@@ -49,14 +49,14 @@ class ReadyMessages:
                 turns.popleft()
                 owned.held_count += count
                 continue
-            taken = owned.cached.take(1)
-            if count == 1 or not taken:
+            message = owned.cached.take()
+            if count == 1 or message is None:
                 turns.popleft()
             else:
                 turns[0] = (owned, count - 1)
-            if taken:
+            if message is not None:
                 owned.in_hand_count += 1
-                return owned, taken[0]
+                return owned, message
         return None
 
     @staticmethod

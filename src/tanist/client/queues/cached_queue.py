@@ -96,20 +96,26 @@ class CachedQueue:
         self._next_offset = next_offset
         return True
 
-    def take(self, max_count: int) -> list[ReceivedMessage]:
-        """The first messages that nobody has taken yet, in order, and no more than ``max_count``."""
-        waiting = self._waiting
-        return [waiting.popleft() for _ in range(min(max_count, len(waiting)))]
+    def take(self) -> ReceivedMessage | None:
+        """The first message that nobody has taken yet, if there is one."""
+        return self._waiting.popleft() if self._waiting else None
 
     def give_back(self, messages: Sequence[ReceivedMessage]) -> None:
         """Have messages taken again, before all others, in the order in which they were taken."""
-        self._waiting.extendleft(message for message in reversed(messages) if self._is_ours(message))
+        unfinished = self._unfinished
+        self._waiting.extendleft(
+            message for message in reversed(messages) if unfinished.get(message.queue_offset) is message
+        )
 
     def done(self, message: ReceivedMessage) -> bool:
-        """Finish a message that was taken; whether that counted."""
-        if not self._is_ours(message):
+        """Finish a message that was taken; whether that counted.
+
+        It does not if the message is not the unfinished one of its offset: it was taken before a restart.
+        """
+        offset = message.queue_offset
+        if self._unfinished.get(offset) is not message:
             return False
-        del self._unfinished[message.queue_offset]
+        del self._unfinished[offset]
         self._bytes -= len(message.body)
         return True
 
@@ -131,7 +137,3 @@ class CachedQueue:
         self._bytes = 0
         self._next_offset = next_offset
         self._last_offset = next_offset - 1
-
-    def _is_ours(self, message: ReceivedMessage) -> bool:
-        """Whether the message is unfinished; not one with its offset that was taken before a restart."""
-        return self._unfinished.get(message.queue_offset) is message

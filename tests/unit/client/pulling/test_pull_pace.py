@@ -4,7 +4,7 @@ import pytest
 
 from tanist.client.pulling.pull_pace import PullBounds, room
 from tanist.client.queues.cached_queue import CachedQueue
-from tests.support.received import QUEUE, at, received
+from tests.support.received import QUEUE, at, received, take_from
 
 BOUNDS = PullBounds(count=10, size_bytes=1 << 20, span=100)
 
@@ -23,7 +23,7 @@ def test_an_empty_queue_has_room_for_all_that_is_wanted_and_no_more_than_the_bou
 
 def test_messages_that_are_not_finished_take_room_whether_taken_or_not() -> None:
     queue = holding(0, 1, 2)
-    queue.take(2)
+    take_from(queue, 2)
     assert room(queue, BOUNDS, max_count=32) == 7
 
 
@@ -40,7 +40,7 @@ def test_messages_that_are_not_finished_take_room_whether_taken_or_not() -> None
 def test_a_queue_at_a_bound_is_full_until_something_is_finished(bounds: PullBounds) -> None:
     queue = holding(0, 10, 50)
     assert room(queue, bounds, max_count=32) == 0
-    for message in queue.take(3):
+    for message in take_from(queue, 3):
         queue.done(message)
     assert room(queue, bounds, max_count=32) > 0
 

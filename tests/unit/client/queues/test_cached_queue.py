@@ -3,7 +3,7 @@
 import pytest
 
 from tanist.client.queues.cached_queue import CachedQueue
-from tests.support.received import QUEUE, at, received
+from tests.support.received import QUEUE, at, received, take_from
 
 
 def filled(*offsets: int, start: int = 0) -> CachedQueue:
@@ -16,20 +16,20 @@ def filled(*offsets: int, start: int = 0) -> CachedQueue:
 def test_an_empty_queue_stands_where_it_fetches_next() -> None:
     queue = CachedQueue(QUEUE, at(7))
     assert (queue.consumer_offset, queue.next_offset) == (7, 7)
-    assert (queue.count, queue.size_bytes, queue.span, queue.take(5)) == (0, 0, 0, [])
+    assert (queue.count, queue.size_bytes, queue.span, take_from(queue, 5)) == (0, 0, 0, [])
 
 
 def test_messages_are_taken_in_order_and_once() -> None:
     queue = filled(3, 4, 5, start=3)
-    assert [message.queue_offset for message in queue.take(2)] == [3, 4]
-    assert [message.queue_offset for message in queue.take(2)] == [5]
-    assert queue.take(2) == []
+    assert [message.queue_offset for message in take_from(queue, 2)] == [3, 4]
+    assert [message.queue_offset for message in take_from(queue, 2)] == [5]
+    assert take_from(queue, 2) == []
     assert (queue.count, queue.waiting_count) == (3, 0)
 
 
 def test_the_consumer_offset_is_the_first_that_is_not_finished() -> None:
     queue = filled(0, 1, 2)
-    first, second, third = queue.take(3)
+    first, second, third = take_from(queue, 3)
     assert queue.done(second)
     assert queue.consumer_offset == 0
     assert queue.done(first)
@@ -41,7 +41,7 @@ def test_the_consumer_offset_is_the_first_that_is_not_finished() -> None:
 def test_offsets_that_were_never_for_this_consumer_are_passed_over() -> None:
     queue = CachedQueue(QUEUE, at(0))
     queue.add(received(4, 9), fetched_from=at(0), next_offset=at(20))
-    fourth, ninth = queue.take(2)
+    fourth, ninth = take_from(queue, 2)
     assert queue.consumer_offset == 4
     queue.done(fourth)
     assert queue.consumer_offset == 9
@@ -53,7 +53,7 @@ def test_offsets_that_were_never_for_this_consumer_are_passed_over() -> None:
 
 def test_a_message_is_finished_once() -> None:
     queue = filled(0, 1)
-    first, _ = queue.take(2)
+    first, _ = take_from(queue, 2)
     assert queue.done(first)
     assert not queue.done(first)
     assert (queue.count, queue.size_bytes) == (1, len(first.body))
@@ -61,30 +61,30 @@ def test_a_message_is_finished_once() -> None:
 
 def test_what_is_given_back_is_taken_again_first_and_in_order() -> None:
     queue = filled(0, 1, 2, 3)
-    queue.give_back(queue.take(3))
-    assert [message.queue_offset for message in queue.take(9)] == [0, 1, 2, 3]
+    queue.give_back(take_from(queue, 3))
+    assert [message.queue_offset for message in take_from(queue, 9)] == [0, 1, 2, 3]
 
 
 def test_what_is_finished_can_not_be_given_back() -> None:
     queue = filled(0, 1)
-    first, second = queue.take(2)
+    first, second = take_from(queue, 2)
     queue.done(first)
     queue.give_back([first, second])
-    assert queue.take(9) == [second]
+    assert take_from(queue, 9) == [second]
 
 
 def test_the_bytes_are_those_of_bodies_that_are_not_finished() -> None:
     messages = received(0, 1, 2)
     queue = filled(0, 1, 2)
     assert queue.size_bytes == sum(len(message.body) for message in messages)
-    for message in queue.take(3):
+    for message in take_from(queue, 3):
         queue.done(message)
     assert queue.size_bytes == 0
 
 
 def test_the_span_reaches_from_the_first_that_is_not_finished_to_the_last_fetched() -> None:
     queue = filled(10, 11, 500, start=10)
-    first, second, third = queue.take(3)
+    first, second, third = take_from(queue, 3)
     assert queue.span == 491
     queue.done(third)
     queue.done(second)
@@ -96,7 +96,7 @@ def test_the_span_reaches_from_the_first_that_is_not_finished_to_the_last_fetche
 @pytest.mark.parametrize("late", [0, 1])
 def test_what_is_finished_after_a_drop_changes_nothing(late: int) -> None:
     queue = filled(5, 6, 7, start=5)
-    first, *others = queue.take(2)
+    first, *others = take_from(queue, 2)
     queue.done(first)
     queue.drop()
     if late:
@@ -104,7 +104,7 @@ def test_what_is_finished_after_a_drop_changes_nothing(late: int) -> None:
         queue.give_back(others)
     assert not queue.add(received(8), fetched_from=at(8), next_offset=at(9))
     assert queue.is_dropped
-    assert (queue.consumer_offset, queue.count, queue.size_bytes, queue.take(9)) == (6, 0, 0, [])
+    assert (queue.consumer_offset, queue.count, queue.size_bytes, take_from(queue, 9)) == (6, 0, 0, [])
 
 
 def test_a_dropped_queue_does_not_start_again() -> None:
@@ -117,12 +117,12 @@ def test_a_dropped_queue_does_not_start_again() -> None:
 
 def test_what_was_taken_before_a_restart_does_not_finish_its_successor() -> None:
     queue = filled(0, 1)
-    old, _ = queue.take(2)
+    old, _ = take_from(queue, 2)
     queue.restart(at(0))
     queue.add(received(0, 1), fetched_from=at(0), next_offset=at(2))
     assert not queue.done(old)
     queue.give_back([old])
-    new, _ = queue.take(9)
+    new, _ = take_from(queue, 9)
     assert new is not old
     assert queue.consumer_offset == 0
     assert queue.done(new)
