@@ -79,7 +79,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     home = tmp_path_factory.mktemp("place")
     with (
         NameServerProcess(home / "ns") as names,
-        BrokerProcess(home / "broker", names.address, "broker-a", **_SOON_ASKED) as broker,
+        BrokerProcess(home / "broker", names.address, name="broker-a", **_SOON_ASKED) as broker,
     ):
         yield Place(names.address, broker.address, broker.name)
         assert "Traceback" not in broker.process.output()
