@@ -1,8 +1,7 @@
 """Reading what a client says of itself."""
 
 from tanist.errors import ResponseError
-from tanist.protocol.bodies import decode_java_json
-from tanist.protocol.bodies.client import HeartbeatData
+from tanist.protocol.bodies.client import HeartbeatData, decode_heartbeat
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.command import Command
 
@@ -17,4 +16,4 @@ def read_heartbeat(command: Command) -> HeartbeatData:
             ResponseCode.SYSTEM_ERROR,
             f"a heartbeat of {len(command.body)} bytes: at most {MAX_HEARTBEAT_BYTES} are taken",
         )
-    return decode_java_json(command.body, HeartbeatData)
+    return decode_heartbeat(command.body)

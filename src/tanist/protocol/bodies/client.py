@@ -1,12 +1,16 @@
 """What clients and brokers tell each other about groups, members and queues."""
 
+from typing import Any, cast
+
 import msgspec
 
+from tanist.errors import RemoteProtocolError
 from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel
 from tanist.model.integers import Int32, Int64
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import SubscriptionData
 from tanist.protocol.bodies.base import Body
+from tanist.protocol.java_json import decode_java_json
 
 
 class ProducerData(Body, frozen=True, kw_only=True):
@@ -34,6 +38,44 @@ class HeartbeatData(Body, frozen=True, kw_only=True):
     consumer_data_set: list[ConsumerData] = msgspec.field(default=[])
     heartbeat_fingerprint: Int32 = 0
     is_without_sub: bool = msgspec.field(name="withoutSub", default=False)
+
+
+# Names by their numbers, in the order in which Java has them.
+_NAMES_BY_NUMBER = {
+    "consumeType": ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP"),
+    "messageModel": ("BROADCASTING", "CLUSTERING"),
+    "consumeFromWhere": (
+        "CONSUME_FROM_LAST_OFFSET",
+        "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+        "CONSUME_FROM_MIN_OFFSET",
+        "CONSUME_FROM_MAX_OFFSET",
+        "CONSUME_FROM_FIRST_OFFSET",
+        "CONSUME_FROM_TIMESTAMP",
+    ),
+}
+
+
+def decode_heartbeat(data: bytes | memoryview) -> HeartbeatData:
+    """Read a heartbeat. Clients written in C++ have numbers in it where Java's have names."""
+    try:
+        return decode_java_json(data, HeartbeatData)
+    except RemoteProtocolError:
+        raw = decode_java_json(data, dict[str, Any])
+        if not _name_numbers(raw.get("consumerDataSet")):
+            raise
+        return decode_java_json(msgspec.json.encode(raw), HeartbeatData)
+
+
+def _name_numbers(groups: Any) -> bool:
+    """Put names in the place of numbers; whether there were any."""
+    has_any = False
+    for group in cast("list[Any]", groups) if isinstance(groups, list) else []:
+        for key, names in _NAMES_BY_NUMBER.items() if isinstance(group, dict) else ():
+            number: Any = cast("dict[str, Any]", group).get(key)
+            if isinstance(number, int) and 0 <= number < len(names):
+                group[key] = names[number]
+                has_any = True
+    return has_any
 
 
 class QueueLocks(Body, frozen=True, kw_only=True):
