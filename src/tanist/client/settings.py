@@ -29,6 +29,8 @@ class Credentials:
         for name in ("access_key", "secret_key"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise InvalidArgument(name, "...", "give a str that is not empty")
+        if not isinstance(self.security_token, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArgument("security_token", "...", "give a str, or leave it out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +59,10 @@ def make_settings(
     check_number("timeout_s", timeout_s, least=0.001, most=MAX_TIMEOUT_S)
     if credentials is not None and not isinstance(credentials, Credentials):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidArgument("credentials", "...", "give Credentials(access_key, secret_key)")
-    if instance is not None and (not isinstance(instance, str) or not instance):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidArgument("instance", instance, "give a str that is not empty")
+    if instance is not None:
+        _check_instance(instance)
+    if not isinstance(tls, TlsSettings | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument("tls", tls, "give TlsSettings(tls_enable=True, ...)")
     return ClientSettings(
         namesrv=_addresses(namesrv),
         credentials=credentials,
@@ -91,6 +95,14 @@ def local_address(namesrv: str) -> str:
             return str(probe.getsockname()[0])
     except OSError:
         return "127.0.0.1"
+
+
+def _check_instance(instance: object) -> None:
+    if not isinstance(instance, str) or not instance.strip():
+        raise InvalidArgument("instance", instance, "give a str that is not blank")
+    if "/" in instance or not instance.isprintable():
+        # Broadcasting consumers keep their offsets in a folder of this name.
+        raise InvalidArgument("instance", instance, "it must not hold slashes or control characters")
 
 
 def _addresses(namesrv: Any) -> tuple[str, ...]:

@@ -14,14 +14,16 @@ from tanist import client
 from tanist.client import (
     AllocationStrategy,
     Credentials,
+    InvalidArgument,
     MessageQueue,
     ReceivedMessage,
     Start,
     TlsSettings,
 )
+from tanist.client.consuming.consumer_arguments import check_concurrency
 from tanist.client.consuming.message_iterator import MessageIterator
 from tanist.client.consuming.subscriptions import Topics
-from tanist.sync.loop_thread import LoopThread
+from tanist.sync.loop_thread import LoopThread, is_plain_function
 
 
 class ConsumerSettings(TypedDict, total=False):
@@ -95,6 +97,9 @@ class Consumer:
 
         A message whose handler raises comes again.
         """
+        if not is_plain_function(handler):
+            raise InvalidArgument("handler", handler, "give a plain function of one message")
+        check_concurrency(concurrency)
         thread = self._thread
         with ThreadPoolExecutor(concurrency, thread_name_prefix="handler") as pool:
 
@@ -113,6 +118,11 @@ class Consumer:
         """End ``run``. Any thread may call it, handlers too; those at work end first."""
         for running in tuple(self._running):
             running.cancel()
+
+    @property
+    def client_id(self) -> str:
+        """The name by which the members of the group know this one."""
+        return self._thread.apply(lambda: self._consumer.client_id)
 
     @property
     def assignment(self) -> frozenset[MessageQueue]:
