@@ -19,7 +19,13 @@ MAX_TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """An access key and its secret. The secret is never shown."""
+    """An access key and its secret, with which requests are signed. The secret is never shown.
+
+    >>> credentials = Credentials("billing-app", "a-long-secret")
+    >>> credentials
+    Credentials(access_key='billing-app')
+    >>> producer = Producer(group="orders", namesrv="mq.example.org:9876", credentials=credentials)
+    """
 
     access_key: str
     secret_key: str = field(repr=False)

@@ -32,12 +32,19 @@ _Stop = Callable[[], object]
 class EmbeddedBroker:
     """A broker with its name server, for tests; RocketMQ's clients take it for one of theirs.
 
-    It serves this machine, on ports that the system chooses, from the beginning of its block to the end:
+    It serves this machine, on ports that the system chooses, from the beginning of its block to the end.
 
-        async with EmbeddedBroker(topics=["OrderTopic"]) as broker:
-            async with Producer(group="orders", namesrv=broker.namesrv) as producer: ...
+    >>> async with EmbeddedBroker(topics=["OrderTopic"]) as broker:
+    ...     async with Producer(group="orders", namesrv=broker.namesrv) as producer:
+    ...         receipt = await producer.send(Message("OrderTopic", b"..."))
+    >>> receipt.queue.broker_name
+    'embedded'
 
     In tests that block, ``with`` instead of ``async with`` gives it a thread of its own. It serves once.
+
+    >>> with EmbeddedBroker(topics={"OrderTopic": 1}) as broker:
+    ...     print(broker.namesrv)
+    127.0.0.1:...
     """
 
     def __init__(
