@@ -199,6 +199,14 @@ def test_the_blocking_clients_have_all_that_the_others_have(blocking: type, nati
     assert wanted <= set(vars(blocking))
 
 
+def test_a_producer_that_is_opened_twice_goes_on(broker: EmbeddedBroker) -> None:
+    with producer_of(broker) as producer:
+        with pytest.raises(RuntimeError, match="the producer is open already"):
+            producer.__enter__()
+        producer.send(Message(TOPIC, b"x"))
+    assert "producer" not in thread_names()
+
+
 def test_closing_ends_the_thread(broker: EmbeddedBroker) -> None:
     with producer_of(broker) as producer:
         producer.send(Message(TOPIC, b"x"))

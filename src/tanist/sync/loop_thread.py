@@ -31,6 +31,8 @@ class LoopThread:
 
     def start(self) -> None:
         """Begin. What is handed in from now on is done."""
+        if self._loop is not None:
+            raise RuntimeError(f"the {self._kind} is open already")
         started = Future[asyncio.AbstractEventLoop]()
         # A program that ends without closing its client must not hang for it.
         self._thread = threading.Thread(target=self._run, args=(started,), name=self._kind, daemon=True)
