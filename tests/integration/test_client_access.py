@@ -12,6 +12,7 @@ from tanist.client import (
     Consumer,
     Credentials,
     Message,
+    NoPermission,
     Outcome,
     Producer,
     ReceivedMessage,
@@ -78,6 +79,28 @@ def test_what_an_account_may_not_send_it_may_not_send_in_a_transaction(rules: Pa
         ):
             with pytest.raises(SendFailed, match="Denied"):
                 async with producer.transaction(Message(DENIED, b"paid")):
+                    pytest.fail("the block ran")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"credentials": None}, "no access key"),
+        ({"credentials": Credentials(KEY, "another-secret")}, "wrong signature"),
+        ({"topics": {DENIED: "*"}}, "topic Denied"),
+        ({"group": "DeniedGroup"}, "group DeniedGroup"),
+    ],
+)
+def test_a_consumer_that_no_broker_lets_in_is_told_when_it_opens(
+    rules: Path, changes: dict[str, Any], reason: str
+) -> None:
+    async def scenario() -> None:
+        async with serving(rules) as given:
+            arguments: dict[str, Any] = {"group": "billing", "topics": {TOPIC: "*"}, **given, **changes}
+            with pytest.raises(NoPermission, match=reason):
+                async with Consumer(**arguments):
                     pytest.fail("the block ran")
 
     asyncio.run(scenario())

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -288,9 +289,10 @@ def test_what_can_not_be_in_a_transaction_is_refused_at_the_call(message: Messag
     asyncio.run(scenario())
 
 
-def test_on_check_must_be_a_function() -> None:
+@pytest.mark.parametrize("on_check", [Outcome.COMMIT, print, Asked])
+def test_on_check_must_be_an_async_function(on_check: Any) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        Producer(group=GROUP, on_check=Outcome.COMMIT)  # pyright: ignore[reportArgumentType]
+        Producer(group=GROUP, on_check=on_check)
     assert refused.value.argument == "on_check"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tanist import client
 from tanist.sync import (
     ClientClosed,
     Consumer,
@@ -172,6 +173,38 @@ def test_a_wrong_argument_is_told_at_the_call_and_begins_no_thread(broker: Embed
     with pytest.raises(InvalidArgument, match="topics"):
         consumer_of(broker, topics={})
     assert thread_names() == before
+
+
+async def answer_nothing(_message: ReceivedMessage) -> Outcome:
+    return Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("function", [answer_nothing, Outcome.COMMIT])
+def test_what_is_called_in_a_thread_must_be_a_plain_function(broker: EmbeddedBroker, function: Any) -> None:
+    with pytest.raises(InvalidArgument, match="on_check"):
+        producer_of(broker, on_check=function)
+    with consumer_of(broker) as consumer, pytest.raises(InvalidArgument, match="handler"):
+        consumer.run(function)
+
+
+@pytest.mark.parametrize("concurrency", [0, "4", 1.5])
+def test_a_wrong_concurrency_is_named(broker: EmbeddedBroker, concurrency: Any) -> None:
+    with consumer_of(broker) as consumer, pytest.raises(InvalidArgument, match="concurrency"):
+        consumer.run(print, concurrency=concurrency)
+
+
+@pytest.mark.parametrize(("blocking", "native"), [(Producer, client.Producer), (Consumer, client.Consumer)])
+def test_the_blocking_clients_have_all_that_the_others_have(blocking: type, native: type) -> None:
+    wanted = {name for name in vars(native) if not name.startswith("_")}
+    assert wanted <= set(vars(blocking))
+
+
+def test_a_producer_that_is_opened_twice_goes_on(broker: EmbeddedBroker) -> None:
+    with producer_of(broker) as producer:
+        with pytest.raises(RuntimeError, match="the producer is open already"):
+            producer.__enter__()
+        producer.send(Message(TOPIC, b"x"))
+    assert "producer" not in thread_names()
 
 
 def test_closing_ends_the_thread(broker: EmbeddedBroker) -> None:

@@ -1,7 +1,7 @@
 """Tells the name servers that this broker is there, and which topics it has.
 
-Every 30 s, and at once when a topic changes. Each name server has its own connection, which must
-stay open: a name server forgets a broker with it.
+Every 30 s, at once when a topic changes, and soon when a name server could not be told. Each name server
+has its own connection, which must stay open: a name server forgets a broker with it.
 """
 
 import asyncio
@@ -22,6 +22,8 @@ from tanist.remoting import RemotingClient
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 3.0
+_FIRST_AGAIN_S = 1.0
+"""When a name server is told again that was not there: it may be about to start, as this broker just did."""
 _FAREWELL_TIMEOUT_S = 1.0
 """A broker that stops does not wait long: a name server forgets it with its connection anyway."""
 
@@ -33,6 +35,7 @@ class Registration:
         self._state = state
         self._client = client
         self._changed = asyncio.Event()
+        self._failure_count = 0
 
     def topics_changed(self) -> None:
         """Register again at once: a new topic has no route before that."""
@@ -42,7 +45,7 @@ class Registration:
         """Register again and again, until cancelled."""
         while True:
             try:
-                async with asyncio.timeout(self._state.settings.register_period_s):
+                async with asyncio.timeout(self._again_s()):
                     await self._changed.wait()
             except TimeoutError:
                 pass
@@ -51,26 +54,36 @@ class Registration:
 
     async def register(self) -> None:
         """Register with every name server now. What fails is told in the log and tried again later."""
-        await self._tell_all(self._registration, _TIMEOUT_S)
+        are_all_told = await self._tell_all(self._registration, _TIMEOUT_S)
+        self._failure_count = 0 if are_all_told else self._failure_count + 1
 
     async def unregister(self) -> None:
         """Have every name server forget this broker: clients stop coming at once."""
         await self._tell_all(self._unregistration, _FAREWELL_TIMEOUT_S)
 
-    async def _tell_all(self, make_request: Callable[[], Command], timeout_s: float) -> None:
-        servers = self._state.settings.name_servers
-        await asyncio.gather(*(self._tell(server, make_request, timeout_s) for server in servers))
+    def _again_s(self) -> float:
+        """When to register again: after failures soon, and then less and less often."""
+        period_s = self._state.settings.register_period_s
+        if self._failure_count == 0:
+            return period_s
+        return min(period_s, _FIRST_AGAIN_S * 2.0 ** min(self._failure_count - 1, 10))
 
-    async def _tell(self, server: str, make_request: Callable[[], Command], timeout_s: float) -> None:
+    async def _tell_all(self, make_request: Callable[[], Command], timeout_s: float) -> bool:
+        """Whether all of them know now."""
+        servers = self._state.settings.name_servers
+        return all(await asyncio.gather(*(self._tell(server, make_request, timeout_s) for server in servers)))
+
+    async def _tell(self, server: str, make_request: Callable[[], Command], timeout_s: float) -> bool:
         try:
             answer = await self._client.request(server, make_request(), timeout_s=timeout_s)
         except MQError as error:
             _log.warning("name server is not told name_server=%s reason=%s", server, error)
-            return
+            return False
         if answer.code != ResponseCode.SUCCESS:
             _log.warning(
                 "name server refused name_server=%s code=%d remark=%s", server, answer.code, answer.remark
             )
+        return answer.code == ResponseCode.SUCCESS
 
     def _registration(self) -> Command:
         settings = self._state.settings

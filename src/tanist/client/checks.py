@@ -1,5 +1,6 @@
 """Arguments of calls, checked where they are given: the error names the argument and nothing is sent."""
 
+import inspect
 from functools import lru_cache
 
 from tanist.client.errors import InvalidArgument
@@ -39,6 +40,20 @@ def check_number(argument: str, value: object, *, least: float, most: float) -> 
         raise InvalidArgument(argument, value, "give a number")
     if not least <= value <= most:
         raise InvalidArgument(argument, value, f"use {least:g} to {most:g}")
+
+
+def check_int(argument: str, value: object, *, least: int, most: int) -> None:
+    """Refuse what is no whole number, or one out of its range."""
+    check_number(argument, value, least=least, most=most)
+    if not isinstance(value, int):
+        raise InvalidArgument(argument, value, "give an int")
+
+
+def check_async(argument: str, function: object, allowed: str) -> None:
+    """Refuse what is no coroutine function, nor an object that is called as one."""
+    call = getattr(function, "__call__", None)  # noqa: B004
+    if isinstance(function, type) or not any(map(inspect.iscoroutinefunction, (function, call))):
+        raise InvalidArgument(argument, function, allowed)
 
 
 def check_flag(argument: str, value: object) -> None:

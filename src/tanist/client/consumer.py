@@ -142,11 +142,15 @@ class Consumer:
     async def run(self, handler: MessageHandler, *, concurrency: int = DEFAULT_CONCURRENCY) -> None:
         """Have ``handler`` work on messages, ``concurrency`` of them at a time, until it is cancelled.
 
+        >>> billed = asyncio.Queue()
         >>> async def bill(message: ReceivedMessage) -> None:
-        ...     if message.reconsume_times == 0:
-        ...         raise RetryLater(delay_level=2)  # in 5 s
+        ...     await billed.put(message.body)
         >>> running = asyncio.create_task(consumer.run(bill, concurrency=16))
-        >>> await asyncio.sleep(0.1)  # whatever else the program does
+        >>> receipt = await producer.send(Message("OrderTopic", b"order 17"))
+        >>> await billed.get()
+        b'order 17'
+        >>> running.cancel()
+        True
 
         A message is acknowledged when its handler returns, and comes again if it raises; RetryLater says
         when. Returns when the consumer is closed.
@@ -160,7 +164,11 @@ class Consumer:
 
     @property
     def assignment(self) -> frozenset[MessageQueue]:
-        """The queues that are this member's now, that of the group's retries included."""
+        """The queues that are this member's now, that of the group's retries included.
+
+        >>> sorted(queue.queue_id for queue in consumer.assignment if queue.topic == "OrderTopic")
+        [0, 1, 2, 3]
+        """
         return frozenset(self._open().owned.by_queue)
 
     def pause(self, *queues: MessageQueue) -> None:
@@ -175,7 +183,11 @@ class Consumer:
             owned.is_paused = True
 
     def resume(self, *queues: MessageQueue) -> None:
-        """Go on with queues that were paused, with all if none is given."""
+        """Go on with queues that were paused, with all if none is given.
+
+        >>> consumer.pause()
+        >>> consumer.resume(*consumer.assignment)
+        """
         consumption = self._open()
         if not queues:
             consumption.owned.paused.clear()
@@ -188,9 +200,13 @@ class Consumer:
     async def seek(self, queue: MessageQueue, offset: int | datetime) -> None:
         """Go on with one of this member's queues at another offset, or at a time.
 
+        >>> receipt = await producer.send(Message("OrderTopic", b"order 17"))
+        >>> message = await anext(aiter(consumer))
+        >>> await consumer.seek(message.queue, message.queue_offset)
+        >>> (await anext(aiter(consumer))).body
+        b'order 17'
         >>> from datetime import UTC, timedelta
-        >>> for queue in consumer.assignment:
-        ...     await consumer.seek(queue, datetime.now(UTC) - timedelta(hours=1))
+        >>> await consumer.seek(message.queue, datetime.now(UTC) - timedelta(hours=1))
 
         Messages in hand do not count any more: what is acknowledged is what comes from there on.
         """
@@ -235,8 +251,10 @@ class Consumer:
     async def lag(self) -> dict[MessageQueue, int]:
         """How many messages of each of its queues the group has not acknowledged yet.
 
-        >>> sum((await consumer.lag()).values())
-        0
+        >>> consumer.pause()
+        >>> receipt = await producer.send(Message("OrderTopic", b"order 17"))
+        >>> (await consumer.lag())[receipt.queue]
+        1
         """
         consumption = self._open()
         queues = tuple(consumption.owned.by_queue.items())
@@ -253,6 +271,9 @@ class Consumer:
     async def commit(self) -> None:
         """Have what is acknowledged kept now, and not only within 5 s. Raises CommitFailed.
 
+        >>> receipt = await producer.send(Message("OrderTopic", b"order 17"))
+        >>> async for message in consumer:
+        ...     break
         >>> await consumer.commit()
         """
         if failed := await self._open().owned.persist():

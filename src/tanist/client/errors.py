@@ -1,8 +1,86 @@
-"""What goes wrong on the client's own side. What brokers refuse is in ``protocol/response_errors``."""
+"""All errors that clients raise: their own, and those of connections and of brokers' answers.
+
+Those of answers have one class for each response code, with ``retriable``.
+"""
 
 from collections.abc import Collection, Sequence
 
-from tanist.errors import MQError
+from tanist.errors import (
+    ConnectFailed,
+    ConnectionLost,
+    MQError,
+    RemotingError,
+    RequestTimeout,
+    ResponseError,
+    TooBusy,
+)
+from tanist.protocol.response_errors import (
+    BadSubscription,
+    BrokerBusy,
+    BrokerFailed,
+    BrokerLeaving,
+    ConsumerOffline,
+    ConsumeTimedOut,
+    FilterOutdated,
+    FilterUnknown,
+    FlowControlled,
+    GroupNotFound,
+    IllegalOperation,
+    InvalidParameter,
+    MessageRefused,
+    NoBuyerId,
+    NoPermission,
+    NotFound,
+    NotInThisUnit,
+    NotWritableNow,
+    RequestNotSupported,
+    SubscriptionOutdated,
+    SubscriptionUnknown,
+    TopicNotFound,
+    VersionNotSupported,
+)
+
+__all__ = [
+    "BadSubscription",
+    "BrokerBusy",
+    "BrokerFailed",
+    "BrokerLeaving",
+    "ClientClosed",
+    "CommitFailed",
+    "CommitInDoubt",
+    "ConnectFailed",
+    "ConnectionLost",
+    "ConsumeTimedOut",
+    "ConsumerOffline",
+    "FilterOutdated",
+    "FilterUnknown",
+    "FlowControlled",
+    "GroupNotFound",
+    "IllegalOperation",
+    "InvalidArgument",
+    "InvalidParameter",
+    "MQError",
+    "MessageRefused",
+    "NoBuyerId",
+    "NoPermission",
+    "NoReply",
+    "NoRoute",
+    "NotFound",
+    "NotInThisUnit",
+    "NotWritableNow",
+    "RemotingError",
+    "ReplicaBehind",
+    "RequestNotSupported",
+    "RequestTimeout",
+    "ResponseError",
+    "SendFailed",
+    "SubscriptionOutdated",
+    "SubscriptionUnknown",
+    "TooBusy",
+    "TopicNotFound",
+    "TransactionNotBegun",
+    "VersionNotSupported",
+]
 
 
 class InvalidArgument(MQError, ValueError):

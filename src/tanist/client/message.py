@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import msgspec
 
-from tanist.client.checks import check_number, check_topic
+from tanist.client.checks import check_int, check_number, check_topic
 from tanist.client.errors import InvalidArgument
+from tanist.model.integers import INT32_MAX, INT32_MIN
 from tanist.model.offsets import QueueOffset
 from tanist.model.property_names import RESERVED
 from tanist.model.route import MessageQueue
@@ -20,6 +21,7 @@ MAX_DELAY_S = 3 * 24 * 3600.0
 
 _FORBIDDEN = frozenset("\0\1\2").union(map(chr, range(0xD800, 0xE000)))
 """What separates properties, what marks a loss in the log, and halves of characters, which UTF-8 has not."""
+_NO_KEYS: Sequence[str] = ()
 _NO_PROPERTIES: Mapping[str, str] = {}
 
 
@@ -43,7 +45,7 @@ class Message(_Content, frozen=True, kw_only=True):
     """
 
     tags: str | None = None
-    keys: Sequence[str] = ()
+    keys: Sequence[str] = _NO_KEYS
     sharding_key: str | None = None
     delay_level: int | None = None
     delay_s: float | None = None
@@ -56,14 +58,16 @@ class Message(_Content, frozen=True, kw_only=True):
         _check_body(self.body)
         if self.tags is not None:
             _check_text("tags", self.tags)
-        if self.keys:
+        if self.keys is not _NO_KEYS:
             _check_keys(self.keys)
         if self.sharding_key is not None:
             _check_text("sharding_key", self.sharding_key)
-        if self.properties:
+        if self.properties is not _NO_PROPERTIES:
             _check_properties(self.properties)
         if self.delay_level is not None or self.delay_s is not None or self.deliver_at is not None:
             _check_delay(self)
+        if self.flag != 0 or type(self.flag) is not int:
+            check_int("flag", self.flag, least=INT32_MIN, most=INT32_MAX)
 
 
 class SendStatus(StrEnum):
@@ -138,7 +142,7 @@ def _check_delay(message: Message) -> None:
     if len(given) > 1:
         raise InvalidArgument(given[1], getattr(message, given[1]), f"{given[0]} is given already")
     if message.delay_level is not None:
-        check_number("delay_level", message.delay_level, least=1, most=MAX_DELAY_LEVEL)
+        check_int("delay_level", message.delay_level, least=1, most=MAX_DELAY_LEVEL)
     if message.delay_s is not None:
         check_number("delay_s", message.delay_s, least=0, most=MAX_DELAY_S)
     if message.deliver_at is not None and (

@@ -24,8 +24,13 @@ class ReceivedMessage:
     ``body`` are the bytes that were sent. ``queue`` and ``queue_offset`` say where it was read: in the
     group's retry topic if it comes again after a failure. ``reconsume_times`` is how often that was.
 
-        async for message in consumer:
-            print(message.topic, message.tags, message.body, message.properties.get("colour"))
+    >>> receipt = await producer.send(Message("OrderTopic", b"...", tags="paid", properties={"amount": "9"}))
+    >>> async for message in consumer:
+    ...     print(message.topic, message.tags, message.body, message.properties["amount"])
+    ...     break
+    OrderTopic paid b'...' 9
+    >>> message.message_id == receipt.message_id, message.reconsume_times
+    (True, 0)
     """
 
     __slots__ = ("__weakref__", "_properties", "_record", "body", "queue", "queue_offset", "reconsume_times")

@@ -19,7 +19,13 @@ MAX_TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """An access key and its secret. The secret is never shown."""
+    """An access key and its secret, with which requests are signed. The secret is never shown.
+
+    >>> credentials = Credentials("billing-app", "a-long-secret")
+    >>> credentials
+    Credentials(access_key='billing-app')
+    >>> producer = Producer(group="orders", namesrv="mq.example.org:9876", credentials=credentials)
+    """
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -29,6 +35,8 @@ class Credentials:
         for name in ("access_key", "secret_key"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise InvalidArgument(name, "...", "give a str that is not empty")
+        if not isinstance(self.security_token, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArgument("security_token", "...", "give a str, or leave it out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +65,10 @@ def make_settings(
     check_number("timeout_s", timeout_s, least=0.001, most=MAX_TIMEOUT_S)
     if credentials is not None and not isinstance(credentials, Credentials):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidArgument("credentials", "...", "give Credentials(access_key, secret_key)")
-    if instance is not None and (not isinstance(instance, str) or not instance):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidArgument("instance", instance, "give a str that is not empty")
+    if instance is not None:
+        _check_instance(instance)
+    if not isinstance(tls, TlsSettings | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument("tls", tls, "give TlsSettings(tls_enable=True, ...)")
     return ClientSettings(
         namesrv=_addresses(namesrv),
         credentials=credentials,
@@ -91,6 +101,14 @@ def local_address(namesrv: str) -> str:
             return str(probe.getsockname()[0])
     except OSError:
         return "127.0.0.1"
+
+
+def _check_instance(instance: object) -> None:
+    if not isinstance(instance, str) or not instance.strip():
+        raise InvalidArgument("instance", instance, "give a str that is not blank")
+    if "/" in instance or not instance.isprintable():
+        # Broadcasting consumers keep their offsets in a folder of this name.
+        raise InvalidArgument("instance", instance, "it must not hold slashes or control characters")
 
 
 def _addresses(namesrv: Any) -> tuple[str, ...]:

@@ -47,10 +47,16 @@ def inject_context(properties: Mapping[str, str]) -> dict[str, str]:
 def extract_context(message: ReceivedMessage) -> "Context":
     """The context that a message was sent in: give it to the span that handles the message.
 
-    It is empty if the message carries none. Raises ImportError if OpenTelemetry is not installed::
+    It is empty if the message carries none. Raises ImportError if OpenTelemetry is not installed.
 
-        with tracer.start_as_current_span("bill", context=extract_context(message), kind=SpanKind.CONSUMER):
-            await bill(message)
+    >>> from opentelemetry import trace
+    >>> tracer = trace.get_tracer("billing")
+    >>> async def bill(message: ReceivedMessage) -> None:
+    ...     with tracer.start_as_current_span("bill", context=extract_context(message)):
+    ...         print(message.body)
+    >>> receipt = await producer.send(Message("OrderTopic", b"order 17"))
+    >>> await bill(await anext(aiter(consumer)))
+    b'order 17'
     """
     if propagate is None:
         raise ImportError("extract_context needs OpenTelemetry: install tanist[opentelemetry]")

@@ -14,14 +14,16 @@ from tanist import client
 from tanist.client import (
     AllocationStrategy,
     Credentials,
+    InvalidArgument,
     MessageQueue,
     ReceivedMessage,
     Start,
     TlsSettings,
 )
+from tanist.client.consuming.consumer_arguments import check_concurrency
 from tanist.client.consuming.message_iterator import MessageIterator
 from tanist.client.consuming.subscriptions import Topics
-from tanist.sync.loop_thread import LoopThread
+from tanist.sync.loop_thread import LoopThread, is_plain_function
 
 
 class ConsumerSettings(TypedDict, total=False):
@@ -51,12 +53,9 @@ class Consumer:
     A message is acknowledged when the next one is asked for, or when the block ends; if it ends with an
     exception the message comes again.
 
-    >>> from tanist.sync import Consumer, Message, Producer, Start
-    >>> with Producer(group="orders", namesrv=namesrv) as producer:
-    ...     receipt = producer.send(Message("OrderTopic", b"paid"))
-    >>> with Consumer(
-    ...     group="billing", namesrv=namesrv, topics={"OrderTopic": "*"}, start=Start.FIRST
-    ... ) as consumer:
+    >>> receipt = producer.send(Message("OrderTopic", b"paid"))
+    >>> topics = {"OrderTopic": "*"}
+    >>> with Consumer(group="invoices", namesrv=namesrv, topics=topics, start=Start.FIRST) as consumer:
     ...     for message in consumer:
     ...         print(message.body)
     ...         break
@@ -94,7 +93,17 @@ class Consumer:
         """Call ``handler`` with every message, in as many threads as ``concurrency`` says, until ``stop``.
 
         A message whose handler raises comes again.
+
+        >>> receipt = producer.send(Message("OrderTopic", b"order 17"))
+        >>> def bill(message):
+        ...     print(message.body)
+        ...     consumer.stop()
+        >>> consumer.run(bill, concurrency=16)
+        b'order 17'
         """
+        if not is_plain_function(handler):
+            raise InvalidArgument("handler", handler, "give a plain function of one message")
+        check_concurrency(concurrency)
         thread = self._thread
         with ThreadPoolExecutor(concurrency, thread_name_prefix="handler") as pool:
 
@@ -115,12 +124,21 @@ class Consumer:
             running.cancel()
 
     @property
+    def client_id(self) -> str:
+        """The name by which the members of the group know this one."""
+        return self._thread.apply(lambda: self._consumer.client_id)
+
+    @property
     def assignment(self) -> frozenset[MessageQueue]:
         """The queues that are this member's now."""
         return self._thread.apply(lambda: self._consumer.assignment)
 
     def pause(self, *queues: MessageQueue) -> None:
-        """Pull no more from these queues, or from all."""
+        """Pull no more from these queues, or from all.
+
+        >>> consumer.pause(*consumer.assignment)
+        >>> consumer.resume()
+        """
         self._thread.apply(lambda: self._consumer.pause(*queues))
 
     def resume(self, *queues: MessageQueue) -> None:
@@ -128,21 +146,40 @@ class Consumer:
         self._thread.apply(lambda: self._consumer.resume(*queues))
 
     def seek(self, queue: MessageQueue, offset: int | datetime) -> None:
-        """Go on at another offset of the queue, or at a time."""
+        """Go on at another offset of the queue, or at a time.
+
+        >>> receipt = producer.send(Message("OrderTopic", b"order 17"))
+        >>> message = next(iter(consumer))
+        >>> consumer.seek(message.queue, message.queue_offset)
+        >>> next(iter(consumer)).body
+        b'order 17'
+        """
         self._thread.call(self._consumer.seek(queue, offset))
 
     def pull(
         self, queue: MessageQueue, offset: int, *, max_count: int = 32, timeout_s: float | None = None
     ) -> list[ReceivedMessage]:
-        """Messages of one queue from ``offset`` on, by hand: nothing is acknowledged by it."""
+        """Messages of one queue from ``offset`` on, by hand: nothing is acknowledged by it.
+
+        >>> receipt = producer.send(Message("OrderTopic", b"order 17"))
+        >>> [message.body for message in consumer.pull(receipt.queue, receipt.queue_offset)]
+        [b'order 17']
+        """
         return self._thread.call(self._consumer.pull(queue, offset, max_count=max_count, timeout_s=timeout_s))
 
     def lag(self) -> dict[MessageQueue, int]:
-        """How many messages each of this member's queues has that are not acknowledged."""
+        """How many messages each of this member's queues has that are not acknowledged.
+
+        >>> sum(consumer.lag().values())
+        0
+        """
         return self._thread.call(self._consumer.lag())
 
     def commit(self) -> None:
-        """Have the offsets kept now instead of within 5 s."""
+        """Have the offsets kept now instead of within 5 s.
+
+        >>> consumer.commit()
+        """
         self._thread.call(self._consumer.commit())
 
 

@@ -1,6 +1,7 @@
 """An event loop in a thread of its own, which a blocking client hands its work to."""
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
@@ -11,6 +12,12 @@ import uvloop
 from tanist.client import ClientClosed
 
 T = TypeVar("T")
+
+
+def is_plain_function(function: object) -> bool:
+    """Whether it can be called in a thread. A coroutine function would only seem to have done its work."""
+    call = getattr(function, "__call__", None)  # noqa: B004
+    return callable(function) and not any(map(inspect.iscoroutinefunction, (function, call)))
 
 
 class LoopThread:
@@ -24,6 +31,8 @@ class LoopThread:
 
     def start(self) -> None:
         """Begin. What is handed in from now on is done."""
+        if self._loop is not None:
+            raise RuntimeError(f"the {self._kind} is open already")
         started = Future[asyncio.AbstractEventLoop]()
         # A program that ends without closing its client must not hang for it.
         self._thread = threading.Thread(target=self._run, args=(started,), name=self._kind, daemon=True)

@@ -3,6 +3,7 @@
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 from tanist.broker import BrokerSettings
@@ -52,6 +53,8 @@ class CheckedSettings:
 
 def check_settings(given: Mapping[str, object], *, port: int) -> CheckedSettings:
     """Read settings as a config file's are read. Raises ConfigError for a wrong one."""
+    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError("settings", given, "a mapping of keys to values, both text", _SOURCE)
     for key, value in given.items():
         if key in _DECIDED:
             raise ConfigError(key, value, _DECIDED[key], _SOURCE)
@@ -73,10 +76,21 @@ def check_topics(given: Mapping[str, int] | Iterable[str], *, default_queues: in
     """The topics to make, from names or from names with their number of queues."""
     if isinstance(given, str):
         raise ConfigError("topics", given, f"a list of names, [{given!r}]", _SOURCE)
+    if not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError("topics", given, "a list of names, or a mapping to numbers of queues", _SOURCE)
     counts = dict.fromkeys(given, default_queues)
     if isinstance(given, Mapping):
         counts = cast("Mapping[str, int]", given)
     return [_topic(name, count) for name, count in counts.items()]
+
+
+def check_store(given: object) -> Path | None:
+    """The folder for the messages, if one is given."""
+    if given is None:
+        return None
+    if not isinstance(given, str | Path) or not str(given).strip():
+        raise ConfigError("store", given, "a folder", _SOURCE)
+    return Path(given)
 
 
 @contextmanager
@@ -97,6 +111,6 @@ def _topic(name: object, queue_count: object) -> TopicConfig:
         check_topic_name(name)
     except ResponseError as refusal:
         raise ConfigError("topics", name, f"a topic's name: {refusal.remark}", _SOURCE) from refusal
-    if not isinstance(queue_count, int) or not 1 <= queue_count <= MAX_QUEUE_ID:
+    if type(queue_count) is not int or not 1 <= queue_count <= MAX_QUEUE_ID:
         raise ConfigError("topics", {name: queue_count}, f"1 to {MAX_QUEUE_ID} queues", _SOURCE)
     return TopicConfig(topic_name=name, read_queue_count=queue_count, write_queue_count=queue_count)

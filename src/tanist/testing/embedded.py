@@ -21,7 +21,7 @@ import msgspec
 from tanist.broker import Broker
 from tanist.config import warn_unsupported
 from tanist.nameserver import NameServer, NameServerSettings
-from tanist.testing.arguments import check_settings, check_topics, naming_port
+from tanist.testing.arguments import check_settings, check_store, check_topics, naming_port
 
 _log = logging.getLogger(__name__)
 
@@ -32,12 +32,19 @@ _Stop = Callable[[], object]
 class EmbeddedBroker:
     """A broker with its name server, for tests; RocketMQ's clients take it for one of theirs.
 
-    It serves this machine, on ports that the system chooses, from the beginning of its block to the end:
+    It serves this machine, on ports that the system chooses, from the beginning of its block to the end.
 
-        async with EmbeddedBroker(topics=["OrderTopic"]) as broker:
-            async with Producer(group="orders", namesrv=broker.namesrv) as producer: ...
+    >>> async with EmbeddedBroker(topics=["OrderTopic"]) as broker:
+    ...     async with Producer(group="orders", namesrv=broker.namesrv) as producer:
+    ...         receipt = await producer.send(Message("OrderTopic", b"..."))
+    >>> receipt.queue.broker_name
+    'embedded'
 
     In tests that block, ``with`` instead of ``async with`` gives it a thread of its own. It serves once.
+
+    >>> with EmbeddedBroker(topics={"OrderTopic": 1}) as broker:
+    ...     print(broker.namesrv)
+    127.0.0.1:...
     """
 
     def __init__(
@@ -45,7 +52,7 @@ class EmbeddedBroker:
         *,
         port: int = 0,
         topics: Mapping[str, int] | Iterable[str] = (),
-        store: Path | None = None,
+        store: Path | str | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """Check what is given; nothing starts yet. Raises ConfigError for a wrong argument.
@@ -55,9 +62,9 @@ class EmbeddedBroker:
         ``store`` is a folder that stays when the block ends, for a broker that goes on with it; without
         one a folder is made, and removed. ``settings`` are a broker's config, its keys and values as text.
         """
-        self._settings = check_settings(settings or {}, port=port)
+        self._settings = check_settings({} if settings is None else settings, port=port)
         self._topics = check_topics(topics, default_queues=self._settings.broker.default_topic_queue_nums)
-        self._store = store
+        self._store = check_store(store)
         self._addresses: tuple[str, str] | None = None
         self._is_used = False
 

@@ -136,6 +136,27 @@ def test_the_broker_registers_again_after_a_while(tmp_path: Path, monkeypatch: p
     asyncio.run(scenario())
 
 
+def test_a_name_server_that_starts_after_the_broker_is_told_soon(tmp_path: Path) -> None:
+    down = ["ns2:9876"]
+
+    def answer(server: str, request: Command) -> Command:
+        if server in down:
+            raise ConnectFailed(server, "refused")
+        return request.reply()
+
+    async def scenario() -> None:
+        asked = _Asked(answer)
+        registration = Registration(open_state(tmp_path, TWO), asked.client)
+        await registration.register()
+        down.clear()
+        run = asyncio.create_task(registration.run())
+        await until(lambda: len(asked.requests) == 4)
+        run.cancel()
+        await asyncio.wait([run])
+
+    asyncio.run(scenario())
+
+
 def test_without_a_name_server_nothing_is_told(tmp_path: Path) -> None:
     asked = _Asked()
     asyncio.run(Registration(open_state(tmp_path), asked.client).register())

@@ -30,6 +30,9 @@ def test_several_name_servers_come_as_one_text_or_as_a_sequence(namesrv: Any) ->
         ("credentials", ("key", "secret")),
         ("instance", ""),
         ("instance", 5),
+        ("instance", "a/../b"),
+        ("tls", True),
+        ("tls", {"tls_enable": True}),
     ],
 )
 def test_a_wrong_argument_is_named(argument: str, value: Any) -> None:
@@ -44,10 +47,10 @@ def test_the_secret_is_never_shown() -> None:
     assert "17" not in repr(settings_of(credentials=credentials))
 
 
-@pytest.mark.parametrize(("key", "secret"), [("", "s"), ("k", ""), (None, "s"), ("k", 5)])
-def test_credentials_have_two_texts(key: Any, secret: Any) -> None:
+@pytest.mark.parametrize("given", [("", "s"), ("k", ""), (None, "s"), ("k", 5), ("k", "s", 5)])
+def test_credentials_are_texts(given: Any) -> None:
     with pytest.raises(InvalidArgument):
-        Credentials(key, secret)
+        Credentials(*given)
 
 
 def test_two_clients_of_one_process_have_different_ids() -> None:

@@ -28,7 +28,7 @@ def test_a_name_that_no_topic_may_have_is_refused(topics: Iterable[object]) -> N
     assert (error.key, error.value) == ("topics", next(iter(topics)))
 
 
-@pytest.mark.parametrize("queue_count", [0, -1, 1 << 20, "4"])
+@pytest.mark.parametrize("queue_count", [0, -1, 1 << 20, "4", True])
 def test_a_topic_with_a_number_of_queues_that_can_not_be_is_refused(queue_count: object) -> None:
     error = refusal(topics={"Orders": queue_count})
     assert (error.key, error.value) == ("topics", {"Orders": queue_count})
@@ -36,6 +36,21 @@ def test_a_topic_with_a_number_of_queues_that_can_not_be_is_refused(queue_count:
 
 def test_one_name_is_not_taken_for_a_list_of_letters() -> None:
     assert "['Orders']" in refusal(topics="Orders").allowed
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("topics", 4),
+        ("topics", None),
+        ("settings", "brokerName=b"),
+        ("settings", []),
+        ("store", 5),
+        ("store", ""),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_named(argument: str, value: object) -> None:
+    assert (refusal(**{argument: value}).key, refusal(**{argument: value}).value) == (argument, value)
 
 
 def test_a_wrong_setting_is_refused_as_in_a_config_file() -> None:

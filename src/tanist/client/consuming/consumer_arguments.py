@@ -1,11 +1,10 @@
 """The arguments of a consumer and of its calls, checked where they are given. Pure."""
 
-import inspect
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from tanist.client.checks import check_flag, check_group, check_number
+from tanist.client.checks import check_async, check_flag, check_group, check_int
 from tanist.client.consuming.handling import MessageHandler
 from tanist.client.consuming.membership import Membership
 from tanist.client.consuming.retrying import RetryRules
@@ -45,8 +44,8 @@ def make_membership(
     check_flag("orderly", orderly)
     if isinstance(strategy, type) or not callable(getattr(strategy, "allocate", None)):
         raise InvalidArgument("strategy", strategy, "give an allocation strategy, such as Averagely()")
-    _check_int("prefetch_count", prefetch_count, least=1, most=_MAX_PREFETCH_COUNT)
-    _check_int("prefetch_bytes", prefetch_bytes, least=1, most=_MAX_PREFETCH_BYTES)
+    check_int("prefetch_count", prefetch_count, least=1, most=_MAX_PREFETCH_COUNT)
+    check_int("prefetch_bytes", prefetch_bytes, least=1, most=_MAX_PREFETCH_BYTES)
     return Membership(
         group=group,
         subscriptions=make_subscriptions(
@@ -63,7 +62,7 @@ def make_membership(
 def make_retry_rules(membership: Membership, max_retries: int | None) -> RetryRules:
     """How the consumer deals with failures. In order, a message is tried for ever unless told otherwise."""
     if max_retries is not None:
-        _check_int("max_retries", max_retries, least=0, most=_MAX_RETRIES)
+        check_int("max_retries", max_retries, least=0, most=_MAX_RETRIES)
     elif not membership.is_orderly:
         max_retries = _DEFAULT_MAX_RETRIES
     return RetryRules(
@@ -93,7 +92,7 @@ def check_queue(queue: object) -> MessageQueue:
 
 
 def check_offset(offset: object) -> int:
-    _check_int("offset", offset, least=0, most=INT64_MAX)
+    check_int("offset", offset, least=0, most=INT64_MAX)
     return cast("int", offset)
 
 
@@ -107,18 +106,14 @@ def check_place(offset: object) -> int | datetime:
 
 
 def check_pull_count(max_count: object) -> None:
-    _check_int("max_count", max_count, least=1, most=MAX_PULL_COUNT)
+    check_int("max_count", max_count, least=1, most=MAX_PULL_COUNT)
 
 
 def check_handler(handler: Any, concurrency: object) -> MessageHandler:
-    _check_int("concurrency", concurrency, least=1, most=_MAX_CONCURRENCY)
-    call = getattr(handler, "__call__", None)  # noqa: B004
-    if not inspect.iscoroutinefunction(handler) and not inspect.iscoroutinefunction(call):
-        raise InvalidArgument("handler", handler, "give an 'async def' function of one message")
+    check_concurrency(concurrency)
+    check_async("handler", handler, "give an 'async def' function of one message")
     return handler
 
 
-def _check_int(argument: str, value: object, *, least: int, most: int) -> None:
-    check_number(argument, value, least=least, most=most)
-    if not isinstance(value, int):
-        raise InvalidArgument(argument, value, "give an int")
+def check_concurrency(concurrency: object) -> None:
+    check_int("concurrency", concurrency, least=1, most=_MAX_CONCURRENCY)

@@ -81,12 +81,12 @@ class Consumption:
         handlers.update(orders.handlers())
 
     async def open(self) -> None:
-        """Join the group and take queues. Raises NoRoute for a topic that is not there."""
+        """Join the group and take queues. Raises NoRoute for a topic that is not there, or NoPermission."""
         try:
             await self._check_topics()
             await self._offsets.load()
             # In this order: who is no member yet gets no queues.
-            await self.session.heartbeats.beat()
+            await self.session.heartbeats.join()
             self.session.open()
             if self._tracer is not None:
                 self._tracer.open()

@@ -18,6 +18,14 @@ class Start(Enum):
 
     In clustering, brokers have it begin with the first message of a queue that is still young, whatever
     it is told: so nothing is lost of queues that a topic gets later.
+
+    >>> from datetime import UTC, datetime, timedelta
+    >>> an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    >>> topics = {"OrderTopic": "*"}
+    >>> async with Consumer(group="audit", namesrv=namesrv, topics=topics, start=an_hour_ago) as consumer:
+    ...     receipt = await producer.send(Message("OrderTopic", b"order 17"))
+    ...     print((await anext(aiter(consumer))).body)
+    b'order 17'
     """
 
     FIRST = ConsumeFromWhere.FIRST_OFFSET
@@ -30,6 +38,12 @@ class Sql:
 
     >>> Sql("amount > 100 AND country = 'DE'").expression
     "amount > 100 AND country = 'DE'"
+    >>> topics = {"OrderTopic": Sql("amount > 100")}
+    >>> async with Consumer(group="audit", namesrv=namesrv, topics=topics) as consumer:
+    ...     for amount in ("99", "101"):
+    ...         receipt = await producer.send(Message("OrderTopic", b"...", properties={"amount": amount}))
+    ...     print((await anext(aiter(consumer))).properties["amount"])
+    101
     """
 
     expression: str

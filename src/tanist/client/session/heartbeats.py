@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 
-from tanist.client.errors import ClientClosed
+from tanist.client.errors import ClientClosed, NoPermission
 from tanist.client.session.backoff import Backoff
 from tanist.client.session.routes import RouteTable
 from tanist.client.session.tasks import OwnedTasks
@@ -63,14 +63,24 @@ class Heartbeats:
 
     async def beat(self) -> bool:
         """Tell all brokers now; whether all of them know."""
+        return not any(await self._tell_all())
+
+    async def join(self) -> None:
+        """Tell all brokers for the first time. Raises NoPermission if not one of them lets us in."""
+        failures = await self._tell_all()
+        refusals = [failure for failure in failures if isinstance(failure, NoPermission)]
+        if refusals and len(refusals) == len(failures):
+            raise refusals[0]
+
+    async def _tell_all(self) -> list[MQError | None]:
+        """Tell all brokers, and say for each what went wrong."""
         data = self._describe()
         # Consumers may read from slaves, too: those have to know their subscriptions.
         addresses = self._table.addresses(only_masters=not data.consumer_data_set)
         self._told.intersection_update(addresses)
         self._introduced.intersection_update(addresses)
         body = encode_body(data)
-        answers = await asyncio.gather(*(self._tell(address, body) for address in addresses))
-        return all(answers)
+        return await asyncio.gather(*(self._tell(address, body) for address in addresses))
 
     async def introduce(self, *, timeout_s: float) -> None:
         """Go on when every broker of our routes knows us, or did not listen; those are told again later."""
@@ -102,21 +112,21 @@ class Heartbeats:
                 async with asyncio.timeout(wait_s):
                     await self._is_due.wait()
 
-    async def _tell(self, address: str, body: bytes, timeout_s: float | None = None) -> bool:
+    async def _tell(self, address: str, body: bytes, timeout_s: float | None = None) -> MQError | None:
         request = Command.request(RequestCode.HEART_BEAT, body=body)
         # From now on it may know us, also if we leave before it says so.
         self._told.add(address)
         try:
             await self._wire.ask(address, request, timeout_s=timeout_s)
         except ClientClosed:
-            return True
+            return None
         except MQError as error:
             self._told.discard(address)
             self._introduced.add(address)
             _log.warning("heartbeat failed broker=%s error=%s", address, error)
-            return False
+            return error
         self._introduced.add(address)
-        return True
+        return None
 
     async def _take_leave(self, address: str, header: UnregisterClientRequest) -> None:
         request = Command.request(RequestCode.UNREGISTER_CLIENT, header)

@@ -1,4 +1,7 @@
-"""Keeps a client's routes fresh: asked when they are needed, every 30 s, and at once after a failure."""
+"""Keeps a client's routes fresh: asked when they are needed, every 30 s, and at once after a failure.
+
+While a broker is missing that a route named before, they are asked for more often: it is likely to come back.
+"""
 
 import asyncio
 import logging
@@ -14,6 +17,9 @@ from tanist.model.route import TopicRouteData
 
 _log = logging.getLogger(__name__)
 
+_MISSING_POLL_S = 2.0
+_MISSING_POLLS = 300
+"""How often, and how many times, routes are asked for while a broker is missing: for ten minutes."""
 _LEAST_APART_S = 0.05
 """A broker that is gone fails many requests at once; its topics' routes are asked for once."""
 
@@ -29,6 +35,8 @@ class RouteKeeper:
         self._asking: dict[str, asyncio.Task[TopicRoute | MQError]] = {}
         self._listeners: list[Callable[[str], None]] = []
         self._refresh = asyncio.Event()
+        self._missing: dict[str, int] = {}
+        """Brokers that routes named before, and how many polls are left in which they are hoped for."""
 
     def on_change(self, listener: Callable[[str], None]) -> None:
         """Have ``listener`` called with each topic whose route changed or came."""
@@ -71,15 +79,26 @@ class RouteKeeper:
         return route
 
     def _put(self, topic: str, data: TopicRouteData) -> None:
+        before = set(self.table.replicas)
         if self.table.put(topic, data):
+            if gone := before.difference(self.table.replicas):
+                self._missing |= dict.fromkeys(gone, _MISSING_POLLS)
+                self._refresh.set()
             _log.info("route changed topic=%s brokers=%s", topic, sorted(self.table.replicas))
             for listener in self._listeners:
                 listener(topic)
 
+    def _next_poll_s(self) -> float:
+        found = self.table.replicas
+        self._missing = {
+            name: left - 1 for name, left in self._missing.items() if left > 0 and name not in found
+        }
+        return min(self._poll_s, _MISSING_POLL_S) if self._missing else self._poll_s
+
     async def _poll(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._poll_s):
+                async with asyncio.timeout(self._next_poll_s()):
                     await self._refresh.wait()
             await asyncio.sleep(_LEAST_APART_S)
             self._refresh.clear()

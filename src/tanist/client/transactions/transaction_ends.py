@@ -16,7 +16,12 @@ from tanist.protocol.message_id import decode_offset_id
 
 
 class Outcome(Enum):
-    """What became of a transaction. ``UNKNOWN`` has the broker ask again later."""
+    """What became of a transaction. ``UNKNOWN`` has the broker ask again later.
+
+    >>> async def what_became_of(message: ReceivedMessage) -> Outcome:
+    ...     return Outcome.UNKNOWN
+    >>> producer = Producer(group="orders", namesrv=namesrv, on_check=what_became_of)
+    """
 
     COMMIT = int(SysFlag.COMMIT)
     ROLLBACK = int(SysFlag.ROLLBACK)

@@ -23,7 +23,7 @@ class FakeServers:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self.master = "a:1"
+        self.brokers = {"a": "a:1"}
         self.down: set[str] = set()
         self.code = int(ResponseCode.SUCCESS)
         self.gate = asyncio.Event()
@@ -38,8 +38,14 @@ class FakeServers:
 
     def route(self) -> TopicRouteData:
         return TopicRouteData(
-            queue_datas=[QueueData(broker_name="a", read_queue_count=1, write_queue_count=1, perm=6)],
-            broker_datas=[BrokerData(cluster="C", broker_name="a", broker_addrs={0: self.master})],
+            queue_datas=[
+                QueueData(broker_name=name, read_queue_count=1, write_queue_count=1, perm=6)
+                for name in self.brokers
+            ],
+            broker_datas=[
+                BrokerData(cluster="C", broker_name=name, broker_addrs={0: master})
+                for name, master in self.brokers.items()
+            ],
         )
 
 
@@ -124,10 +130,25 @@ def test_a_suspect_route_is_asked_for_again_and_a_change_is_told() -> None:
         bench.keeper.on_change(changed.append)
         bench.keeper.start()
         await bench.keeper.find("T")
-        bench.servers.master = "a:2"
+        bench.servers.brokers = {"a": "a:2"}
         bench.keeper.suspect()
         await until(lambda: bench.keeper.table.master_of("a") == "a:2")
         assert changed == ["T", "T"]
+
+    play(scenario)
+
+
+def test_a_broker_that_went_missing_is_found_soon_after_it_is_back() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.servers.brokers = {"a": "a:1", "b": "b:1"}
+        bench.keeper.start()
+        await bench.keeper.find("T")
+        bench.servers.brokers = {"a": "a:1"}
+        bench.keeper.suspect()
+        await until(lambda: bench.keeper.table.master_of("b") is None)
+        bench.servers.brokers = {"a": "a:1", "b": "b:1"}
+        # Nobody suspects anything any more, and the next poll would be in an hour.
+        await until(lambda: bench.keeper.table.master_of("b") == "b:1")
 
     play(scenario)
 
