@@ -277,7 +277,7 @@ class Broker:
 
     @asynccontextmanager
     async def _registered(self, state: BrokerState, tasks: asyncio.TaskGroup) -> AsyncGenerator[None]:
-        client = RemotingClient(tls=self._tls)
+        client = RemotingClient(tls=self._tls, on_disconnect=lambda _server: registration.connection_lost())
         registration = Registration(state, client)
         state.topics.on_change(registration.topics_changed)
         try:

@@ -1,7 +1,7 @@
 """Tells the name servers that this broker is there, and which topics it has.
 
-Every 30 s, at once when a topic changes, and soon when a name server could not be told. Each name server
-has its own connection, which must stay open: a name server forgets a broker with it.
+Every 30 s, at once when a topic changes or a connection is lost, and soon when a name server could not be
+told. Each name server has its own connection, which must stay open: it forgets a broker with it.
 """
 
 import asyncio
@@ -23,7 +23,9 @@ _log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 3.0
 _FIRST_AGAIN_S = 1.0
-"""When a name server is told again that was not there: it may be about to start, as this broker just did."""
+_LAST_AGAIN_S = 4.0
+"""When a name server is told again that was not there: it may be about to start, as this broker just did.
+Until it is told it sends nobody here, so that is never left for long."""
 _FAREWELL_TIMEOUT_S = 1.0
 """A broker that stops does not wait long: a name server forgets it with its connection anyway."""
 
@@ -36,9 +38,14 @@ class Registration:
         self._client = client
         self._changed = asyncio.Event()
         self._failure_count = 0
+        self._failures: dict[str, str] = {}
 
     def topics_changed(self) -> None:
         """Register again at once: a new topic has no route before that."""
+        self._changed.set()
+
+    def connection_lost(self) -> None:
+        """Register again at once: a name server that is started anew knows no broker."""
         self._changed.set()
 
     async def run(self) -> None:
@@ -66,7 +73,7 @@ class Registration:
         period_s = self._state.settings.register_period_s
         if self._failure_count == 0:
             return period_s
-        return min(period_s, _FIRST_AGAIN_S * 2.0 ** min(self._failure_count - 1, 10))
+        return min(period_s, _LAST_AGAIN_S, _FIRST_AGAIN_S * self._failure_count)
 
     async def _tell_all(self, make_request: Callable[[], Command], timeout_s: float) -> bool:
         """Whether all of them know now."""
@@ -77,13 +84,20 @@ class Registration:
         try:
             answer = await self._client.request(server, make_request(), timeout_s=timeout_s)
         except MQError as error:
-            _log.warning("name server is not told name_server=%s reason=%s", server, error)
+            self._note_failure(server, str(error))
             return False
         if answer.code != ResponseCode.SUCCESS:
-            _log.warning(
-                "name server refused name_server=%s code=%d remark=%s", server, answer.code, answer.remark
-            )
-        return answer.code == ResponseCode.SUCCESS
+            self._note_failure(server, f"it answers {answer.code}, {answer.remark}")
+            return False
+        if self._failures.pop(server, None) is not None:
+            _log.info("name server is told again name_server=%s", server)
+        return True
+
+    def _note_failure(self, server: str, reason: str) -> None:
+        """Tell of a failure once, and again when its reason is another: it is tried every few seconds."""
+        if self._failures.get(server) != reason:
+            self._failures[server] = reason
+            _log.warning("name server is not told name_server=%s reason=%s", server, reason)
 
     def _registration(self) -> Command:
         settings = self._state.settings

@@ -79,9 +79,14 @@ def test_a_name_server_that_fails_or_refuses_is_one_warning_and_no_error(
             raise ConnectFailed(server, "refused")
         return request.reply(ResponseCode.SYSTEM_ERROR, remark="who are you")
 
+    async def scenario() -> None:
+        registration = Registration(open_state(tmp_path, TWO), asked.client)
+        await registration.register()
+        await registration.register()
+
     asked = _Asked(answer)
-    asyncio.run(Registration(open_state(tmp_path, TWO), asked.client).register())
-    assert len(asked.requests) == 2
+    asyncio.run(scenario())
+    assert len(asked.requests) == 4
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
     assert "ns1:9876" in caplog.text
     assert "who are you" in caplog.text
@@ -151,6 +156,20 @@ def test_a_name_server_that_starts_after_the_broker_is_told_soon(tmp_path: Path)
         down.clear()
         run = asyncio.create_task(registration.run())
         await until(lambda: len(asked.requests) == 4)
+        run.cancel()
+        await asyncio.wait([run])
+
+    asyncio.run(scenario())
+
+
+def test_a_name_server_whose_connection_is_lost_is_told_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        asked = _Asked()
+        registration = Registration(open_state(tmp_path, TWO), asked.client)
+        run = asyncio.create_task(registration.run())
+        await asyncio.sleep(0)
+        registration.connection_lost()
+        await until(lambda: len(asked.requests) == 2)
         run.cancel()
         await asyncio.wait([run])
 

@@ -11,9 +11,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Self
 
+from tanist.client.errors import InvalidArgument
 from tanist.client.offsets.offset_file import Kept, OffsetFile, Offsets
 from tanist.client.offsets.offset_store import OffsetMemory
-from tanist.errors import ConfigError, ForeignFile, StoreError
+from tanist.errors import ForeignFile, StoreError
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 
@@ -41,7 +42,7 @@ class LocalOffsets:
         """The store of one member, where Java's clients have it: by default under ``~/.rocketmq_offsets``."""
         for argument, name in (("client_id", client_id), ("group", group)):
             if not name or name in (".", "..") or "/" in name or "\0" in name:
-                raise ConfigError(argument, name, "a name that can be that of a folder")
+                raise InvalidArgument(argument, name, "use a name that can be that of a folder")
         root = Path.home() / ".rocketmq_offsets" if directory is None else directory
         return cls(root / client_id / group / "offsets.json")
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from tanist.errors import ConfigError
+from tanist.client.errors import InvalidArgument
 from tanist.model.java_order import java_order
 from tanist.model.route import MessageQueue
 
@@ -113,7 +113,9 @@ class ConsistentHash:
 
     def __post_init__(self) -> None:
         if self.virtual_nodes < 1:
-            raise ConfigError("virtual_nodes", self.virtual_nodes, "1 or more: nobody would take a queue")
+            raise InvalidArgument(
+                "virtual_nodes", self.virtual_nodes, "use 1 or more, or nobody would take a queue"
+            )
 
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
@@ -158,7 +160,7 @@ class ByMachineRoom:
     def __post_init__(self) -> None:
         # A text would do for a collection of its letters.
         if isinstance(self.rooms, str):
-            raise ConfigError("rooms", self.rooms, f"a collection of names: [{self.rooms!r}]")
+            raise InvalidArgument("rooms", self.rooms, f"give a collection of names: [{self.rooms!r}]")
 
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
@@ -297,6 +299,6 @@ def _by_room(argument: str, things: Iterable[_T], room_of: Callable[[_T], str]) 
     for thing in things:
         room = room_of(thing)
         if not room:
-            raise ConfigError(argument, room, f"a function that knows the room of {thing}")
+            raise InvalidArgument(argument, room, f"give a function that knows the room of {thing}")
         grouped.setdefault(room, []).append(thing)
     return grouped

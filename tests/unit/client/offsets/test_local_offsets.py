@@ -3,9 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from tanist.client.errors import InvalidArgument
 from tanist.client.offsets.local_offsets import LocalOffsets
 from tanist.client.offsets.offset_file import OffsetFile, encode_offsets
-from tanist.errors import ConfigError, ForeignFile
+from tanist.errors import ForeignFile
 from tanist.model.offsets import QueueOffset
 from tests.support.conditions import turns
 from tests.support.offset_stores import offsets_of, queue_of
@@ -263,7 +264,7 @@ def test_the_file_lies_where_java_has_it(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/", "a\0"])
 def test_a_name_that_is_no_folder_is_refused_by_the_argument(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"^client_id="):
+    with pytest.raises(InvalidArgument, match=r"^client_id="):
         LocalOffsets.of_member(name, "billing")
-    with pytest.raises(ConfigError, match=r"^group="):
+    with pytest.raises(InvalidArgument, match=r"^group="):
         LocalOffsets.of_member("10.0.0.5@DEFAULT", name)

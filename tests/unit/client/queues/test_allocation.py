@@ -3,6 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tanist.client.errors import InvalidArgument
 from tanist.client.queues.allocation import (
     AllocationStrategy,
     Averagely,
@@ -14,7 +15,6 @@ from tanist.client.queues.allocation import (
     sort_client_ids,
     sort_queues,
 )
-from tanist.errors import ConfigError
 from tanist.model.route import MessageQueue
 from tests.support.allocating import ALL, nearby, owners, queues_of, shares
 
@@ -109,7 +109,7 @@ def test_a_consistent_hash_takes_nothing_from_members_that_stay() -> None:
 
 @pytest.mark.parametrize("count", [0, -1])
 def test_a_member_without_points_on_the_ring_is_refused(count: int) -> None:
-    with pytest.raises(ConfigError, match=f"virtual_nodes={count} is not allowed"):
+    with pytest.raises(InvalidArgument, match=f"virtual_nodes={count} is not allowed"):
         ConsistentHash(virtual_nodes=count)
 
 
@@ -123,7 +123,7 @@ def test_only_queues_of_brokers_in_the_rooms_are_taken() -> None:
 
 
 def test_a_text_is_not_taken_for_a_collection_of_rooms() -> None:
-    with pytest.raises(ConfigError, match=r"rooms='east' is not allowed; use .*\['east'\]"):
+    with pytest.raises(InvalidArgument, match=r"rooms='east' is not allowed: .*\['east'\]"):
         ByMachineRoom("east")
 
 
@@ -148,9 +148,9 @@ def test_queues_stay_in_a_room_where_somebody_is() -> None:
 
 def test_an_unknown_room_is_an_error_that_names_the_function() -> None:
     queues = queues_of(1)
-    with pytest.raises(ConfigError, match=r"room_of_queue='' .*broker-a"):
+    with pytest.raises(InvalidArgument, match=r"room_of_queue='' .*broker-a"):
         MachineRoomNearby(Averagely(), lambda _: "", lambda _: "east").allocate("G", "one", queues, ["one"])
-    with pytest.raises(ConfigError, match=r"room_of_client='' .*one"):
+    with pytest.raises(InvalidArgument, match=r"room_of_client='' .*one"):
         MachineRoomNearby(Averagely(), lambda _: "east", lambda _: "").allocate("G", "one", queues, ["one"])
 
 
