@@ -11,6 +11,8 @@ from tanist.client.pulling.fetching import Fetcher
 from tanist.client.received import ReceivedMessage
 from tanist.client.session.session import Session
 from tanist.errors import ConnectFailed
+from tanist.model.integers import INT32_MAX
+from tanist.model.property_names import ORIGIN_MESSAGE_ID
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import SQL92, SubscriptionData, subscribe
 from tanist.model.topics import dlq_topic, retry_topic
@@ -124,6 +126,34 @@ def test_a_message_that_failed_too_often_is_a_dead_letter() -> None:
         await member.calls.send_back(await member.first(), max_retries=0)
         dead = MessageQueue(topic=dlq_topic(GROUP), broker_name=member.queue.broker_name, queue_id=0)
         assert await member.calls.max_offset(dead) == 1
+
+    ask(scenario)
+
+
+def test_a_copy_of_a_message_comes_again_later_as_the_message_would() -> None:
+    async def scenario(member: Member) -> None:
+        await member.send(1)
+        message = await member.first()
+        retries = MessageQueue(topic=retry_topic(GROUP), broker_name=member.queue.broker_name, queue_id=0)
+        await member.calls.send_copy(message, delay_level=1, max_retries=16)
+        again = await member.first(retries)
+        assert (again.body, again.topic, again.message_id) == (b"number 0", TOPIC, message.message_id)
+        assert (again.reconsume_times, again.queue) == (1, retries)
+        assert again.properties[ORIGIN_MESSAGE_ID] == message.offset_id
+
+    ask(scenario, messageDelayLevel="1s 5s")
+
+
+@pytest.mark.parametrize(("delay_level", "max_retries"), [(0, 0), (-1, INT32_MAX)])
+def test_a_copy_of_a_message_that_may_not_come_again_is_a_dead_letter(
+    delay_level: int, max_retries: int
+) -> None:
+    async def scenario(member: Member) -> None:
+        await member.send(1)
+        message = await member.first()
+        await member.calls.send_copy(message, delay_level=delay_level, max_retries=max_retries)
+        dead = MessageQueue(topic=dlq_topic(GROUP), broker_name=member.queue.broker_name, queue_id=0)
+        assert (await member.first(dead)).message_id == message.message_id
 
     ask(scenario)
 

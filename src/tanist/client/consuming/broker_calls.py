@@ -7,13 +7,16 @@ what changes the group's messages or locks is the master's alone.
 import random
 from collections.abc import Callable, Iterable
 
+from tanist.client.consuming.retry_copy import make_retry_copy
 from tanist.client.errors import NoRoute
 from tanist.client.received import ReceivedMessage
+from tanist.client.sending.send_request import STATUSES
 from tanist.client.session.session import Session
-from tanist.errors import ConnectFailed, RemotingError, ResponseError
+from tanist.errors import ConnectFailed, MQError, RemotingError, ResponseError
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import SubscriptionData
+from tanist.model.topics import retry_topic
 from tanist.protocol.bodies.base import encode_body
 from tanist.protocol.bodies.client import ClientConfigCheck, ConsumerList, LockedQueues, QueueLocks
 from tanist.protocol.codes import RequestCode, ResponseCode
@@ -114,6 +117,28 @@ class BrokerCalls:
         )
         address = await self._master(queue.topic, queue.broker_name)
         await self._ask(address, RequestCode.CONSUMER_SEND_MSG_BACK, header)
+
+    async def send_copy(self, message: ReceivedMessage, *, delay_level: int = 0, max_retries: int) -> None:
+        """Send a copy of the message to the group's retry topic, for when its broker does not do it.
+
+        Any broker of the group takes it; who is silent or refuses is passed over.
+        """
+        topic = retry_topic(self._group)
+        queues = (await self._session.routes.find(topic)).publish_queues
+        failure: MQError = NoRoute(topic, "none of its brokers takes messages now")
+        by_broker = {queue.broker_name: queue for queue in random.sample(queues, len(queues))}
+        for queue in by_broker.values():
+            request = make_retry_copy(
+                message, queue, group=self._group, delay_level=delay_level, max_retries=max_retries
+            )
+            try:
+                address = await self._master(topic, queue.broker_name)
+                await self._session.wire.ask(address, request, accepted=STATUSES)
+            except MQError as error:
+                failure = error
+            else:
+                return
+        raise failure
 
     async def members(self, topic: str) -> list[str]:
         """The ids of the group's members, as one broker of ``topic`` knows them.
