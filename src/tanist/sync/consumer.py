@@ -1,6 +1,7 @@
 """A consumer that blocks: the one of ``tanist.client`` in a thread."""
 
 import asyncio
+import inspect
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -14,11 +15,13 @@ from tanist import client
 from tanist.client import (
     AllocationStrategy,
     Credentials,
+    InvalidArgument,
     MessageQueue,
     ReceivedMessage,
     Start,
     TlsSettings,
 )
+from tanist.client.consuming.consumer_arguments import check_concurrency
 from tanist.client.consuming.message_iterator import MessageIterator
 from tanist.client.consuming.subscriptions import Topics
 from tanist.sync.loop_thread import LoopThread
@@ -95,11 +98,20 @@ class Consumer:
 
         A message whose handler raises comes again.
         """
+        check_concurrency(concurrency)
+        if not callable(handler) or inspect.iscoroutinefunction(handler):
+            raise InvalidArgument("handler", handler, "give a plain function of one message")
         thread = self._thread
         with ThreadPoolExecutor(concurrency, thread_name_prefix="handler") as pool:
 
             async def in_thread(message: ReceivedMessage) -> None:
-                await asyncio.get_running_loop().run_in_executor(pool, partial(handler, message))
+                work = asyncio.get_running_loop().run_in_executor(pool, partial(handler, message))
+                try:
+                    await asyncio.shield(work)
+                except asyncio.CancelledError:
+                    # A thread can not be stopped: what became of the message is known when it is through.
+                    await asyncio.wait([work])
+                    work.result()
 
             running = thread.begin(self._consumer.run(in_thread, concurrency=concurrency))
             self._running.add(running)

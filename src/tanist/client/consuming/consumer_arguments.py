@@ -110,8 +110,12 @@ def check_pull_count(max_count: object) -> None:
     _check_int("max_count", max_count, least=1, most=MAX_PULL_COUNT)
 
 
-def check_handler(handler: Any, concurrency: object) -> MessageHandler:
+def check_concurrency(concurrency: object) -> None:
     _check_int("concurrency", concurrency, least=1, most=_MAX_CONCURRENCY)
+
+
+def check_handler(handler: Any, concurrency: object) -> MessageHandler:
+    check_concurrency(concurrency)
     call = getattr(handler, "__call__", None)  # noqa: B004
     if not inspect.iscoroutinefunction(handler) and not inspect.iscoroutinefunction(call):
         raise InvalidArgument("handler", handler, "give an 'async def' function of one message")

@@ -206,6 +206,29 @@ def test_a_cancelled_handler_leaves_its_message_to_the_next() -> None:
     in_loop(scenario)
 
 
+def test_a_cancelled_run_ends_although_its_handler_ends_its_work_first() -> None:
+    async def scenario() -> None:
+        bench = Bench(0, 1)
+        begun = asyncio.Event()
+
+        async def stubborn(_message: ReceivedMessage) -> None:
+            begun.set()
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                await turns()
+
+        running = asyncio.create_task(HandlerRun(bench.delivery, stubborn).run(1))
+        await begun.wait()
+        running.cancel()
+        await asyncio.wait([running])
+        assert running.cancelled()
+        # The message was handled, and counts; nobody began with the next one.
+        assert (bench.consumer_offset, bench.owned.in_hand_count) == (1, 0)
+
+    in_loop(scenario)
+
+
 def test_a_handler_that_waited_for_something_cancelled_has_failed_and_the_next_message_is_handled() -> None:
     async def scenario() -> None:
         bench = Bench(0, 1)
