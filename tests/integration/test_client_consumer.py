@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,10 @@ from tanist.client import (
     Sql,
     Start,
 )
+from tanist.client.pulling.fetched import Fetched, Outcome
+from tanist.client.pulling.fetching import Fetcher
 from tanist.client.queues import rebalancing
+from tanist.model.offsets import QueueOffset
 from tanist.model.topics import dlq_topic
 from tanist.protocol.response_errors import BadSubscription, TopicNotFound
 from tanist.testing import EmbeddedBroker
@@ -562,6 +566,60 @@ def test_a_program_that_is_cancelled_anywhere_leaves_no_task_behind() -> None:
                 handled = Handled()
                 runs = asyncio.create_task(consumer.run(handled))
                 await until(lambda: set(more) <= set(handled.bodies) <= set(sent + more))
+            await runs
+
+    in_loop(scenario())
+
+
+def test_what_is_not_finished_comes_again_when_a_broker_has_lost_the_end_of_a_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fetch, was_cut = Fetcher.fetch, asyncio.Event()
+
+    async def fetch_or_be_cut(
+        fetcher: Fetcher, queue: MessageQueue, offset: QueueOffset, **options: Any
+    ) -> Fetched:
+        if offset < 6 or was_cut.is_set():
+            return await fetch(fetcher, queue, offset, **options)
+        was_cut.set()
+        return Fetched(
+            outcome=Outcome.MOVED,
+            messages=[],
+            next_offset=QueueOffset(4),
+            min_offset=QueueOffset(0),
+            max_offset=QueueOffset(4),
+            broker_id=0,
+            suggested_id=0,
+        )
+
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            sent = await send(broker.namesrv, 6)
+            seen: list[bytes] = []
+
+            async def handle(message: ReceivedMessage) -> None:
+                seen.append(message.body)
+                await was_cut.wait()
+
+            monkeypatch.setattr(Fetcher, "fetch", fetch_or_be_cut)
+            async with make_consumer(broker) as consumer:
+                runs = asyncio.create_task(consumer.run(handle, concurrency=1))
+                await until(lambda: b"5" in seen)
+            await runs
+            assert sorted(set(seen)) == sent
+
+    in_loop(scenario())
+
+
+def test_in_order_a_queue_goes_on_with_a_handler_after_its_loop_was_left() -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            sent = await send(broker.namesrv, 2)
+            handled = Handled()
+            async with make_consumer(broker, orderly=True) as consumer:
+                assert bodies(await take(consumer, 1)) == sent[:1]
+                runs = asyncio.create_task(consumer.run(handled))
+                await until(lambda: handled.bodies == sent)
             await runs
 
     in_loop(scenario())

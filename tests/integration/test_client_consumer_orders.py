@@ -158,6 +158,33 @@ def test_what_is_in_hand_ends_before_a_reset_and_changes_nothing_of_it(
     in_loop(scenario())
 
 
+@pytest.mark.behaviour("S4-18")
+def test_a_reset_holds_although_the_consumer_is_closed_while_it_waits_for_a_handler(
+    states: States, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "tanist.client")
+
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            await send(broker.namesrv, 6)
+            began = asyncio.Event()
+
+            async def handle(_message: ReceivedMessage) -> None:
+                began.set()
+                await asyncio.sleep(600)
+
+            async with make_consumer(broker, timeout_s=1.0) as consumer:
+                runs = asyncio.create_task(consumer.run(handle))
+                await began.wait()
+                order_reset(states, consumer, {queue_of(broker, 0): 4})
+                await until(lambda: "suspend this consumer" in caplog.text)
+            await runs
+            assert states[-1].offsets.find(GROUP, TOPIC, 0) == 4
+            assert "client task failed" not in caplog.text
+
+    in_loop(scenario())
+
+
 @pytest.mark.behaviour("S4-49")
 def test_a_reset_can_be_followed_in_the_log(states: States, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "tanist.client")

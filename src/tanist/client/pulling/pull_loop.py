@@ -41,7 +41,7 @@ class PullLoop:
         bounds: PullBounds,
         subscriptions: Mapping[str, SubscriptionData],
         owned: Sized,
-        on_moved: Callable[[OwnedQueue, QueueOffset], Awaitable[None]],
+        on_moved: Callable[[OwnedQueue, Fetched], Awaitable[None]],
         on_found: Callable[[OwnedQueue], None],
     ) -> None:
         """``owned`` are all queues of the consumer. ``on_moved`` is told where a broker sends us."""
@@ -77,7 +77,7 @@ class PullLoop:
                 continue
             owned.pulled_ms = self._clock.now_ms()
             if fetched.outcome is Outcome.MOVED:
-                await self._on_moved(owned, fetched.next_offset)
+                await self._on_moved(owned, fetched)
                 return
             self._take_in(owned, offset, fetched)
             if fetched.outcome is Outcome.RETRY and fetched.next_offset == offset:

@@ -15,6 +15,7 @@ from tanist.client.consuming.broker_calls import BrokerCalls
 from tanist.client.consuming.handling import Delivery
 from tanist.client.consuming.membership import Membership
 from tanist.client.offsets.offset_store import OffsetStore
+from tanist.client.pulling.fetched import Fetched
 from tanist.client.pulling.fetching import Fetcher
 from tanist.client.pulling.pull_loop import PullLoop
 from tanist.client.queues.assignment import Corrections
@@ -47,7 +48,7 @@ class OwnedQueues:
         membership: Membership,
         *,
         tasks: OwnedTasks,
-        on_moved: Callable[[OwnedQueue, QueueOffset], Awaitable[None]],
+        on_moved: Callable[[OwnedQueue, Fetched], Awaitable[None]],
     ) -> None:
         """``on_moved`` is called when a broker does not have the offset that a pull asked for."""
         self.by_queue: dict[MessageQueue, OwnedQueue] = {}
@@ -137,11 +138,12 @@ class OwnedQueues:
         moved = [self.by_queue[queue] for queue in targets]
         for owned in moved:
             owned.drop()
+        for queue, offset in targets.items():
+            # From here on, whatever is under way for the queue can not change it. If the consumer is closed
+            # meanwhile, this is what it keeps.
+            self._offsets.freeze(queue, offset)
         if not await self._delivery.wait_idle(moved, _MOVE_PATIENCE_S):
             _log.warning("offsets are moved while messages are in hand group=%s", self._member.group)
-        for queue, offset in targets.items():
-            # From here on, whatever was under way for the queue can not change it.
-            self._offsets.freeze(queue, offset)
         left = frozenset(targets)
         for _ in range(_MOVE_TRIES):
             left = await self._offsets.persist(left)
