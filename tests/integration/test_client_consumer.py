@@ -1,6 +1,7 @@
 """A consumer and a broker: how messages come, are acknowledged, and come again."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from tanist.client import (
+    Averagely,
     ClientClosed,
     Consumer,
     InvalidArgument,
@@ -21,9 +23,10 @@ from tanist.client import (
     Sql,
     Start,
 )
+from tanist.client.consuming.broker_calls import BrokerCalls
 from tanist.client.pulling.fetched import Fetched, Outcome
 from tanist.client.pulling.fetching import Fetcher
-from tanist.client.queues import rebalancing
+from tanist.client.queues import queue_locks, rebalancing
 from tanist.model.offsets import QueueOffset
 from tanist.model.topics import dlq_topic
 from tanist.protocol.response_errors import BadSubscription, TopicNotFound
@@ -621,5 +624,72 @@ def test_in_order_a_queue_goes_on_with_a_handler_after_its_loop_was_left() -> No
                 runs = asyncio.create_task(consumer.run(handled))
                 await until(lambda: handled.bodies == sent)
             await runs
+
+    in_loop(scenario())
+
+
+def test_in_order_a_member_that_lost_its_lock_goes_on_where_the_next_one_left_off(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(queue_locks, "RENEW_S", 0.1)
+    lock, is_stolen = BrokerCalls.lock, False
+
+    async def lock_unless_stolen(
+        calls: BrokerCalls, broker_name: str, queues: list[MessageQueue]
+    ) -> frozenset[MessageQueue]:
+        return frozenset() if is_stolen else await lock(calls, broker_name, queues)
+
+    async def scenario() -> None:
+        nonlocal is_stolen
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            await send(broker.namesrv, 6)
+            seen: list[bytes] = []
+            may_end = asyncio.Event()
+
+            async def handle(message: ReceivedMessage) -> None:
+                seen.append(message.body)
+                await may_end.wait()
+
+            monkeypatch.setattr(BrokerCalls, "lock", lock_unless_stolen)
+            async with make_consumer(broker, orderly=True) as consumer:
+                runs = asyncio.create_task(consumer.run(handle))
+                await until(lambda: len(seen) == 1)
+                is_stolen = True
+                await until(lambda: "queue lock lost" in caplog.text)
+                consumption = consumer._consumption  # pyright: ignore[reportPrivateUsage]
+                assert consumption is not None
+                await consumption.calls.commit_offset(queue_of(broker), QueueOffset(4))
+                may_end.set()
+                await consumer.commit()
+                is_stolen = False
+                await until(lambda: len(seen) == 3)
+            await runs
+            assert seen == [b"0", b"4", b"5"]
+
+    in_loop(scenario())
+
+
+def test_a_strategy_that_fails_once_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(rebalancing, "PERIOD_S", 0.1)
+
+    class Moody:
+        name = "MOODY"
+        asked = 0
+
+        def allocate(
+            self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+        ) -> list[MessageQueue]:
+            self.asked += 1
+            if self.asked == 4:
+                raise ZeroDivisionError
+            return Averagely().allocate(group, client_id, queues, client_ids)
+
+    async def scenario() -> None:
+        strategy = Moody()
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker, make_consumer(broker, strategy=strategy):
+            await until(lambda: strategy.asked > 4)
+        assert "rebalance failed" in caplog.text
 
     in_loop(scenario())

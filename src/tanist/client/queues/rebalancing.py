@@ -51,7 +51,14 @@ class Rebalancer:
         self.tasks = OwnedTasks()
         """They are over when the queues are given up at the end."""
         self.owned = OwnedQueues(
-            session, calls, offsets, delivery, membership, tasks=self.tasks, on_moved=self._correct
+            session,
+            calls,
+            offsets,
+            delivery,
+            membership,
+            tasks=self.tasks,
+            on_moved=self._correct,
+            on_lost=self.soon,
         )
         self._lock = asyncio.Lock()
         self._is_stopped = False
@@ -115,7 +122,13 @@ class Rebalancer:
         while True:
             self._is_due.clear()
             wait_s = PERIOD_S
-            if await self.rebalance():
+            try:
+                is_complete = await self.rebalance()
+            except Exception:
+                # A strategy is the program's own and may raise anything. It may also do better next time.
+                _log.exception("rebalance failed group=%s", self._member.group)
+                is_complete = False
+            if is_complete:
                 backoff.reset()
             else:
                 wait_s = backoff.next_s(random.random())  # noqa: S311
@@ -129,8 +142,7 @@ class Rebalancer:
             await self.owned.persist()
 
     async def _rebalance(self) -> bool:
-        await self.owned.renew_locks()
-        is_complete = True
+        is_complete = await self.owned.renew_locks()
         for topic in self._member.subscriptions:
             try:
                 is_complete &= await self._rebalance_topic(topic)
