@@ -693,3 +693,36 @@ def test_a_strategy_that_fails_once_is_asked_again(
         assert "rebalance failed" in caplog.text
 
     in_loop(scenario())
+
+
+@pytest.mark.parametrize("outcome", [Outcome.NOTHING, Outcome.RETRY])
+def test_a_broker_that_does_not_wait_for_messages_is_not_asked_all_the_time(
+    monkeypatch: pytest.MonkeyPatch, outcome: Outcome
+) -> None:
+    asked = 0
+
+    async def find_nothing(
+        _fetcher: Fetcher, _queue: MessageQueue, offset: QueueOffset, **_: object
+    ) -> Fetched:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0)
+        return Fetched(
+            outcome=outcome,
+            messages=[],
+            next_offset=offset,
+            min_offset=offset,
+            max_offset=offset,
+            broker_id=0,
+            suggested_id=0,
+        )
+
+    async def scenario() -> None:
+        monkeypatch.setattr(Fetcher, "fetch", find_nothing)
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker, make_consumer(broker):
+            await until(lambda: asked > 2)
+            await asyncio.sleep(0.3)
+        # Two queues, that of retries among them, and at most every 25 ms at first.
+        assert asked < 40
+
+    in_loop(scenario())
