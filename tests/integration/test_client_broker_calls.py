@@ -85,15 +85,6 @@ def test_a_group_that_the_broker_does_not_know_can_not_commit() -> None:
     ask(scenario, is_member=False)
 
 
-def test_a_one_way_commit_is_there_after_the_next_question() -> None:
-    async def scenario(member: Member) -> None:
-        await member.send(3)
-        await member.calls.commit_offset(member.queue, at(3), is_one_way=True)
-        assert await member.calls.query_offset(member.queue) == 3
-
-    ask(scenario)
-
-
 def test_a_queue_tells_its_bounds_and_what_came_when() -> None:
     async def scenario(member: Member) -> None:
         calls, queue = member.calls, member.queue
@@ -176,9 +167,7 @@ def test_a_locked_queue_is_its_holders_until_it_is_unlocked() -> None:
             assert await rival.lock(broker, [queue]) == frozenset()
             await member.calls.unlock(broker, [queue])
             assert await rival.lock(broker, [queue]) == {queue}
-            await rival.unlock(broker, [queue], is_one_way=True)
-            # An answered question behind it on the same connection: the one-way request was served.
-            await rival.max_offset(queue)
+            await rival.unlock(broker, [queue])
             assert await member.calls.lock(broker, [queue]) == {queue}
 
     ask(scenario)

@@ -65,21 +65,15 @@ class BrokerCalls:
             return None
         return answer.header(ConsumerOffsetResponse).consumer_offset
 
-    async def commit_offset(
-        self, queue: MessageQueue, consumer_offset: QueueOffset, *, is_one_way: bool = False
-    ) -> None:
-        """Have the group stand at ``consumer_offset``. One-way, it may get lost and nobody would know."""
+    async def commit_offset(self, queue: MessageQueue, consumer_offset: QueueOffset) -> None:
+        """Have the group stand at ``consumer_offset``."""
         header = UpdateConsumerOffsetRequest(
             consumer_group=self._group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             consumer_offset=consumer_offset,
         )
-        address = await self._some_replica(queue)
-        if is_one_way:
-            self._session.wire.tell(address, Command.request(RequestCode.UPDATE_CONSUMER_OFFSET, header))
-        else:
-            await self._ask(address, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        await self._ask(await self._some_replica(queue), RequestCode.UPDATE_CONSUMER_OFFSET, header)
 
     async def max_offset(self, queue: MessageQueue) -> QueueOffset:
         """One past the last message of a queue."""
@@ -174,17 +168,11 @@ class BrokerCalls:
         answer = await self._ask(address, RequestCode.LOCK_BATCH_MQ, body=self._locks(wanted))
         return frozenset(decode_java_json(answer.body, LockedQueues).queues).intersection(wanted)
 
-    async def unlock(
-        self, broker_name: str, queues: Iterable[MessageQueue], *, is_one_way: bool = False
-    ) -> None:
+    async def unlock(self, broker_name: str, queues: Iterable[MessageQueue]) -> None:
         """Give up locks on queues of one broker, so that another member gets them at once."""
         held = list(queues)
         address = await self._master(held[0].topic, broker_name)
-        if is_one_way:
-            request = Command.request(RequestCode.UNLOCK_BATCH_MQ, body=self._locks(held))
-            self._session.wire.tell(address, request)
-        else:
-            await self._ask(address, RequestCode.UNLOCK_BATCH_MQ, body=self._locks(held))
+        await self._ask(address, RequestCode.UNLOCK_BATCH_MQ, body=self._locks(held))
 
     def _locks(self, queues: list[MessageQueue]) -> bytes:
         return encode_body(
