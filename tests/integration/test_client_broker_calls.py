@@ -11,6 +11,8 @@ from tanist.client.pulling.fetching import Fetcher
 from tanist.client.received import ReceivedMessage
 from tanist.client.session.session import Session
 from tanist.errors import ConnectFailed
+from tanist.model.integers import INT32_MAX
+from tanist.model.property_names import ORIGIN_MESSAGE_ID
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import SQL92, SubscriptionData, subscribe
 from tanist.model.topics import dlq_topic, retry_topic
@@ -83,15 +85,6 @@ def test_a_group_that_the_broker_does_not_know_can_not_commit() -> None:
     ask(scenario, is_member=False)
 
 
-def test_a_one_way_commit_is_there_after_the_next_question() -> None:
-    async def scenario(member: Member) -> None:
-        await member.send(3)
-        await member.calls.commit_offset(member.queue, at(3), is_one_way=True)
-        assert await member.calls.query_offset(member.queue) == 3
-
-    ask(scenario)
-
-
 def test_a_queue_tells_its_bounds_and_what_came_when() -> None:
     async def scenario(member: Member) -> None:
         calls, queue = member.calls, member.queue
@@ -128,6 +121,34 @@ def test_a_message_that_failed_too_often_is_a_dead_letter() -> None:
     ask(scenario)
 
 
+def test_a_copy_of_a_message_comes_again_later_as_the_message_would() -> None:
+    async def scenario(member: Member) -> None:
+        await member.send(1)
+        message = await member.first()
+        retries = MessageQueue(topic=retry_topic(GROUP), broker_name=member.queue.broker_name, queue_id=0)
+        await member.calls.send_copy(message, delay_level=1, max_retries=16)
+        again = await member.first(retries)
+        assert (again.body, again.topic, again.message_id) == (b"number 0", TOPIC, message.message_id)
+        assert (again.reconsume_times, again.queue) == (1, retries)
+        assert again.properties[ORIGIN_MESSAGE_ID] == message.offset_id
+
+    ask(scenario, messageDelayLevel="1s 5s")
+
+
+@pytest.mark.parametrize(("delay_level", "max_retries"), [(0, 0), (-1, INT32_MAX)])
+def test_a_copy_of_a_message_that_may_not_come_again_is_a_dead_letter(
+    delay_level: int, max_retries: int
+) -> None:
+    async def scenario(member: Member) -> None:
+        await member.send(1)
+        message = await member.first()
+        await member.calls.send_copy(message, delay_level=delay_level, max_retries=max_retries)
+        dead = MessageQueue(topic=dlq_topic(GROUP), broker_name=member.queue.broker_name, queue_id=0)
+        assert (await member.first(dead)).message_id == message.message_id
+
+    ask(scenario)
+
+
 def test_members_are_those_who_told_the_broker_and_none_are_before() -> None:
     async def scenario(member: Member) -> None:
         assert await member.calls.members(TOPIC) == []
@@ -146,9 +167,7 @@ def test_a_locked_queue_is_its_holders_until_it_is_unlocked() -> None:
             assert await rival.lock(broker, [queue]) == frozenset()
             await member.calls.unlock(broker, [queue])
             assert await rival.lock(broker, [queue]) == {queue}
-            await rival.unlock(broker, [queue], is_one_way=True)
-            # An answered question behind it on the same connection: the one-way request was served.
-            await rival.max_offset(queue)
+            await rival.unlock(broker, [queue])
             assert await member.calls.lock(broker, [queue]) == {queue}
 
     ask(scenario)

@@ -141,7 +141,7 @@ def test_what_fails_too_often_is_given_up_because_there_are_no_dead_letters(
     in_loop(scenario())
 
 
-@pytest.mark.behaviour("S4-25", "S4-40", "S4-41", "S4-44", "S4-45", "S4-47", "S4-48")
+@pytest.mark.behaviour("S4-40", "S4-41", "S4-44", "S4-45", "S4-47", "S4-48")
 def test_a_file_whose_offsets_are_all_too_large_heals_within_one_rebalance(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tanist.broker import Broker
 from tanist.broker.state import BrokerState
 from tanist.client import Consumer, MessageQueue, ReceivedMessage, RetryLater, Start
+from tanist.client.queues import rebalancing
 from tanist.model.offsets import QueueOffset
 from tanist.protocol import Command, RequestCode
 from tanist.protocol.bodies.base import encode_body
@@ -79,7 +80,12 @@ async def ask_client(states: States, consumer: Consumer, question: Command) -> C
 
 
 @pytest.mark.behaviour("S4-10", "S4-14", "S4-15", "S4-17", "S4-33")
-def test_a_reset_moves_the_queues_it_names_and_no_other(states: States) -> None:
+def test_a_reset_moves_the_queues_it_names_and_no_other(
+    states: States, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is consumed afterwards is not to be kept before it was looked at.
+    monkeypatch.setattr(rebalancing, "PERSIST_S", 600.0)
+
     async def scenario() -> None:
         async with EmbeddedBroker(topics={TOPIC: 2, "Other": 1}) as broker:
             for queue_id in range(2):
@@ -112,6 +118,8 @@ def test_a_queue_that_comes_back_is_read_from_where_its_broker_says(states: Stat
             async with make_consumer(broker, instance="second") as member:
                 runs = asyncio.create_task(member.run(handled))
                 await until(lambda: len(handled.messages) == 5)
+                # So that it has nothing more to say when it gives the queue up.
+                await member.commit()
                 # The members' names sort them: this one takes the only queue, and leaves it alone.
                 async with make_consumer(broker, instance="first") as other:
                     await until(lambda: queue_of(broker, 0) in other.assignment)
@@ -124,7 +132,41 @@ def test_a_queue_that_comes_back_is_read_from_where_its_broker_says(states: Stat
     in_loop(scenario())
 
 
-@pytest.mark.behaviour("S4-11", "S4-12", "S4-13", "S4-18")
+@pytest.mark.behaviour("S4-11")
+def test_nothing_of_any_queue_is_handed_out_until_a_reset_is_over(
+    states: States, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "tanist.client")
+
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 2}) as broker:
+            await send(broker.namesrv, 1, queue=queue_of(broker, 0))
+            may_end = asyncio.Event()
+            seen: list[bytes] = []
+
+            async def handle(message: ReceivedMessage) -> None:
+                seen.append(message.body)
+                await may_end.wait()
+
+            async with make_consumer(broker) as consumer:
+                runs = asyncio.create_task(consumer.run(handle))
+                await until(lambda: seen == [b"0"])
+                order_reset(states, consumer, {queue_of(broker, 0): 1})
+                await until(lambda: "suspend this consumer" in caplog.text)
+                await send(broker.namesrv, 1, start=7, queue=queue_of(broker, 1))
+                consumption = consumer._consumption  # pyright: ignore[reportPrivateUsage]
+                assert consumption is not None
+                fetched = consumption.owned.by_queue[queue_of(broker, 1)].cached
+                await until(lambda: fetched.next_offset == 1)
+                assert seen == [b"0"]
+                may_end.set()
+                await until(lambda: seen == [b"0", b"7"])
+            await runs
+
+    in_loop(scenario())
+
+
+@pytest.mark.behaviour("S4-12", "S4-13", "S4-18")
 def test_what_is_in_hand_ends_before_a_reset_and_changes_nothing_of_it(
     states: States, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -154,6 +196,33 @@ def test_what_is_in_hand_ends_before_a_reset_and_changes_nothing_of_it(
                 assert states[-1].offsets.find(GROUP, TOPIC, 0) == 6
             await runs
             assert seen == [b"0", b"4", b"5"]
+
+    in_loop(scenario())
+
+
+@pytest.mark.behaviour("S4-18")
+def test_a_reset_holds_although_the_consumer_is_closed_while_it_waits_for_a_handler(
+    states: States, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "tanist.client")
+
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            await send(broker.namesrv, 6)
+            began = asyncio.Event()
+
+            async def handle(_message: ReceivedMessage) -> None:
+                began.set()
+                await asyncio.sleep(600)
+
+            async with make_consumer(broker, timeout_s=1.0) as consumer:
+                runs = asyncio.create_task(consumer.run(handle))
+                await began.wait()
+                order_reset(states, consumer, {queue_of(broker, 0): 4})
+                await until(lambda: "suspend this consumer" in caplog.text)
+            await runs
+            assert states[-1].offsets.find(GROUP, TOPIC, 0) == 4
+            assert "client task failed" not in caplog.text
 
     in_loop(scenario())
 

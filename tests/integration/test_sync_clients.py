@@ -1,5 +1,6 @@
 """The blocking clients, against a broker in a thread beside them."""
 
+import asyncio
 import threading
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -103,6 +104,35 @@ def test_threads_share_a_producer_and_handlers_run_in_threads_of_their_own(broke
         consumer.run(handle, concurrency=2)
     assert not together.broken
     assert len(came) == 40
+
+
+def test_messages_that_are_at_work_when_a_run_is_stopped_are_acknowledged(broker: EmbeddedBroker) -> None:
+    with producer_of(broker) as producer:
+        queue = producer.send(Message(TOPIC, b"first")).queue
+        came: list[bytes] = []
+
+        def handle(message: ReceivedMessage) -> None:
+            came.append(message.body)
+            consumer.stop()
+
+        with consumer_of(broker) as consumer:
+            consumer.run(handle)
+        producer.send(Message(TOPIC, b"second"), queue=queue)
+        with consumer_of(broker) as consumer:
+            consumer.run(handle)
+    assert came == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("handler", [None, "handle", asyncio.sleep])
+def test_a_handler_that_can_not_be_called_so_is_refused(broker: EmbeddedBroker, handler: Any) -> None:
+    with consumer_of(broker) as consumer, pytest.raises(InvalidArgument, match="handler="):
+        consumer.run(handler)
+
+
+@pytest.mark.parametrize("concurrency", [0, "2", 10_001])
+def test_a_concurrency_that_can_not_be_is_refused(broker: EmbeddedBroker, concurrency: Any) -> None:
+    with consumer_of(broker) as consumer, pytest.raises(InvalidArgument, match="concurrency="):
+        consumer.run(print, concurrency=concurrency)
 
 
 def test_a_transaction_is_seen_once_its_block_has_ended_well(broker: EmbeddedBroker) -> None:

@@ -1,7 +1,7 @@
 """Messages as consumers get them, read from what a broker answered a pull with."""
 
 from tanist.model.host import unpack_host
-from tanist.model.message import SysFlag
+from tanist.model.message import COMPRESSION_MASK, SysFlag
 from tanist.model.offsets import LogOffset, QueueOffset
 from tanist.model.property_names import KEYS, RETRY_TOPIC, SHARDING_KEY, TAGS, UNIQ_KEY
 from tanist.model.route import MessageQueue
@@ -115,6 +115,15 @@ class ReceivedMessage:
     def stored_bytes(self) -> int:
         """What it takes in the broker's log."""
         return self._record.size_bytes
+
+    @property
+    def raw_properties(self) -> bytes:
+        """All properties as the one string that they are in a record."""
+        return bytes(self._record.properties)
+
+    def as_stored(self) -> tuple[bytes, int]:
+        """The body as it lies in the log, and the system flag that says how it is compressed there."""
+        return bytes(self._record.body), self._record.sys_flag & (_COMPRESSED | COMPRESSION_MASK)
 
     def _find(self, name: str, find: Finder) -> str | None:
         """One property, without reading the others: most programs want few of them."""

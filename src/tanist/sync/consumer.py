@@ -108,7 +108,13 @@ class Consumer:
         with ThreadPoolExecutor(concurrency, thread_name_prefix="handler") as pool:
 
             async def in_thread(message: ReceivedMessage) -> None:
-                await asyncio.get_running_loop().run_in_executor(pool, partial(handler, message))
+                work = asyncio.get_running_loop().run_in_executor(pool, partial(handler, message))
+                try:
+                    await asyncio.shield(work)
+                except asyncio.CancelledError:
+                    # A thread can not be stopped: what became of the message is known when it is through.
+                    await asyncio.wait([work])
+                    work.result()
 
             running = thread.begin(self._consumer.run(in_thread, concurrency=concurrency))
             self._running.add(running)

@@ -7,13 +7,16 @@ what changes the group's messages or locks is the master's alone.
 import random
 from collections.abc import Callable, Iterable
 
+from tanist.client.consuming.retry_copy import make_retry_copy
 from tanist.client.errors import NoRoute
 from tanist.client.received import ReceivedMessage
+from tanist.client.sending.send_request import STATUSES
 from tanist.client.session.session import Session
-from tanist.errors import ConnectFailed, RemotingError, ResponseError
+from tanist.errors import ConnectFailed, MQError, RemotingError, ResponseError
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import SubscriptionData
+from tanist.model.topics import retry_topic
 from tanist.protocol.bodies.base import encode_body
 from tanist.protocol.bodies.client import ClientConfigCheck, ConsumerList, LockedQueues, QueueLocks
 from tanist.protocol.codes import RequestCode, ResponseCode
@@ -62,21 +65,15 @@ class BrokerCalls:
             return None
         return answer.header(ConsumerOffsetResponse).consumer_offset
 
-    async def commit_offset(
-        self, queue: MessageQueue, consumer_offset: QueueOffset, *, is_one_way: bool = False
-    ) -> None:
-        """Have the group stand at ``consumer_offset``. One-way, it may get lost and nobody would know."""
+    async def commit_offset(self, queue: MessageQueue, consumer_offset: QueueOffset) -> None:
+        """Have the group stand at ``consumer_offset``."""
         header = UpdateConsumerOffsetRequest(
             consumer_group=self._group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             consumer_offset=consumer_offset,
         )
-        address = await self._some_replica(queue)
-        if is_one_way:
-            self._session.wire.tell(address, Command.request(RequestCode.UPDATE_CONSUMER_OFFSET, header))
-        else:
-            await self._ask(address, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        await self._ask(await self._some_replica(queue), RequestCode.UPDATE_CONSUMER_OFFSET, header)
 
     async def max_offset(self, queue: MessageQueue) -> QueueOffset:
         """One past the last message of a queue."""
@@ -115,6 +112,28 @@ class BrokerCalls:
         address = await self._master(queue.topic, queue.broker_name)
         await self._ask(address, RequestCode.CONSUMER_SEND_MSG_BACK, header)
 
+    async def send_copy(self, message: ReceivedMessage, *, delay_level: int = 0, max_retries: int) -> None:
+        """Send a copy of the message to the group's retry topic, for when its broker does not do it.
+
+        Any broker of the group takes it; who is silent or refuses is passed over.
+        """
+        topic = retry_topic(self._group)
+        queues = (await self._session.routes.find(topic)).publish_queues
+        failure: MQError = NoRoute(topic, "none of its brokers takes messages now")
+        by_broker = {queue.broker_name: queue for queue in random.sample(queues, len(queues))}
+        for queue in by_broker.values():
+            request = make_retry_copy(
+                message, queue, group=self._group, delay_level=delay_level, max_retries=max_retries
+            )
+            try:
+                address = await self._master(topic, queue.broker_name)
+                await self._session.wire.ask(address, request, accepted=STATUSES)
+            except MQError as error:
+                failure = error
+            else:
+                return
+        raise failure
+
     async def members(self, topic: str) -> list[str]:
         """The ids of the group's members, as one broker of ``topic`` knows them.
 
@@ -149,17 +168,11 @@ class BrokerCalls:
         answer = await self._ask(address, RequestCode.LOCK_BATCH_MQ, body=self._locks(wanted))
         return frozenset(decode_java_json(answer.body, LockedQueues).queues).intersection(wanted)
 
-    async def unlock(
-        self, broker_name: str, queues: Iterable[MessageQueue], *, is_one_way: bool = False
-    ) -> None:
+    async def unlock(self, broker_name: str, queues: Iterable[MessageQueue]) -> None:
         """Give up locks on queues of one broker, so that another member gets them at once."""
         held = list(queues)
         address = await self._master(held[0].topic, broker_name)
-        if is_one_way:
-            request = Command.request(RequestCode.UNLOCK_BATCH_MQ, body=self._locks(held))
-            self._session.wire.tell(address, request)
-        else:
-            await self._ask(address, RequestCode.UNLOCK_BATCH_MQ, body=self._locks(held))
+        await self._ask(address, RequestCode.UNLOCK_BATCH_MQ, body=self._locks(held))
 
     def _locks(self, queues: list[MessageQueue]) -> bytes:
         return encode_body(

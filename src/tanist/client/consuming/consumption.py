@@ -118,6 +118,7 @@ class Consumption:
             await self._abandon()
 
     async def run(self, handler: MessageHandler, concurrency: int) -> None:
+        self.loops.redeliver_left()
         run = HandlerRun(self.delivery, handler)
         self._runs.append(run)
         try:

@@ -25,7 +25,8 @@ class HandlerRun:
 
     async def _work(self) -> None:
         delivery, handler = self._delivery, self.handler
-        while True:
+        # A handler may end its work although it is cancelled: its message counts, and is the last one.
+        while not _is_cancelled():
             try:
                 taken = delivery.take_now() or await delivery.take()
             except ClientClosed:

@@ -3,7 +3,8 @@
     pull --> ReadyMessages --take--> in hand --done--> the consumer offset moves on
                    ^                    |
                    |                    +--failed--> back to the broker (SendBack), which stores it for
-                   +-----put again------+            later, or here after a while (TryAgain)
+                   +-----put again------+            later, as a copy to the retry topic if it does not;
+                                                     or here after a while (TryAgain)
 
 A message that failed stays unfinished until the broker has it, so that the offset does not pass it. Until
 then it also counts as in hand.
@@ -34,7 +35,7 @@ from tanist.model.integers import INT32_MAX
 _log = logging.getLogger(__name__)
 
 NOT_SENT_BACK_S = 5.0
-"""When a message comes again from here because its broker does not take it back."""
+"""When a message comes again from here because no broker takes it."""
 _SEND_BACK_TRIES = 3
 
 MessageHandler: TypeAlias = Callable[[ReceivedMessage], Awaitable[object]]
@@ -149,21 +150,28 @@ class Delivery:
         return await self._wait_until(lambda: not any(queue.in_hand_count for queue in watched), timeout_s)
 
     async def _send_back(self, owned: OwnedQueue, message: ReceivedMessage, delay_level: int) -> None:
-        """Give a message back to its broker. If that does not take it, the message comes again from here."""
+        """Give a message to the group again. If no broker takes it, it comes again from here."""
+        if await self._is_sent_back(owned, message, delay_level):
+            self._finish(owned, message)
+            self._let_go(owned)
+        else:
+            await self._try_again(owned, message, NOT_SENT_BACK_S)
+
+    async def _is_sent_back(self, owned: OwnedQueue, message: ReceivedMessage, delay_level: int) -> bool:
         backoff = Backoff()
-        for _ in range(_SEND_BACK_TRIES):
+        # Its own broker needs only to be told where it lies; a copy can go to any.
+        for send in (*(self._calls.send_back,) * _SEND_BACK_TRIES, self._calls.send_copy):
+            if owned.is_dropped:
+                # Whoever has its queue now gets it anyway.
+                return False
             try:
-                await self._calls.send_back(
-                    message, delay_level=delay_level, max_retries=self._max_reconsume_times
-                )
+                await send(message, delay_level=delay_level, max_retries=self._max_reconsume_times)
             except MQError as error:
                 _log.warning("message not sent back message=%r error=%s", message, error)
                 await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
             else:
-                self._finish(owned, message)
-                self._let_go(owned)
-                return
-        await self._try_again(owned, message, NOT_SENT_BACK_S)
+                return True
+        return False
 
     async def _try_again(self, owned: OwnedQueue, message: ReceivedMessage, after_s: float) -> None:
         # In order the next message waits for this one; otherwise the queue goes on without it.

@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Protocol
 
 from tanist.client.consuming.handling import MessageHandler
 from tanist.client.consuming.membership import Membership
 from tanist.client.consuming.retrying import RetryLater
+from tanist.client.errors import ClientClosed
 from tanist.client.queues.owned_queue import OwnedQueue
 from tanist.client.queues.rebalancing import Rebalancer
 from tanist.client.received import ReceivedMessage, decode_message
@@ -101,11 +103,12 @@ class Orders:
             if queue.topic == request.topic and offset >= 0
         }
         self._reset_count += 1
-        self._tasks.start(self._reset(targets), "reset offsets")
+        self._rebalancer.tasks.start(self._reset(targets), "reset offsets")
 
     async def _reset(self, targets: Mapping[MessageQueue, QueueOffset]) -> None:
         try:
-            await self._rebalancer.reset(targets)
+            with suppress(ClientClosed):
+                await self._rebalancer.reset(targets)
         finally:
             self._reset_count -= 1
 

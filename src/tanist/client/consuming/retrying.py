@@ -10,6 +10,7 @@ DEAD_LETTER = -1
 ORDERLY_HOLD_S = 1.0
 _FIRST_AGAIN_S = 1.0
 _MOST_AGAIN_S = 30.0
+_MOST_DOUBLINGS = 5
 
 
 class RetryLater(Exception):
@@ -69,8 +70,9 @@ def after_failure(
         # Nobody else is to get it, so no broker can help: there are no dead letters either.
         if is_given_up:
             return GiveUp()
-        hold_s = ORDERLY_HOLD_S if rules.is_orderly else _FIRST_AGAIN_S * 2**reconsume_times
-        return TryAgain(min(_MOST_AGAIN_S, hold_s))
+        if rules.is_orderly:
+            return TryAgain(ORDERLY_HOLD_S)
+        return TryAgain(min(_MOST_AGAIN_S, _FIRST_AGAIN_S * 2 ** min(reconsume_times, _MOST_DOUBLINGS)))
     if not rules.is_orderly:
         # The broker counts itself: the last time it goes to the dead letters.
         return SendBack(delay_level)

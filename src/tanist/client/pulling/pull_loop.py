@@ -27,6 +27,9 @@ _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 1.0
 """A queue without room looks again after this time: the number of queues, or its lock, may have changed."""
 
+_SOON_S = 0.5
+"""A broker that answers so soon that there is nothing did not wait for something to come."""
+
 
 class PullLoop:
     """The pulls of one consumer."""
@@ -41,7 +44,7 @@ class PullLoop:
         bounds: PullBounds,
         subscriptions: Mapping[str, SubscriptionData],
         owned: Sized,
-        on_moved: Callable[[OwnedQueue, QueueOffset], Awaitable[None]],
+        on_moved: Callable[[OwnedQueue, Fetched], Awaitable[None]],
         on_found: Callable[[OwnedQueue], None],
     ) -> None:
         """``owned`` are all queues of the consumer. ``on_moved`` is told where a broker sends us."""
@@ -67,6 +70,7 @@ class PullLoop:
         while not owned.is_dropped:
             count = await self._wait_for_room(owned)
             offset = owned.cached.next_offset
+            began_s = self._clock.monotonic_s()
             try:
                 fetched = await self._fetcher.fetch(
                     owned.queue, offset, subscription=subscription, max_count=count
@@ -77,11 +81,12 @@ class PullLoop:
                 continue
             owned.pulled_ms = self._clock.now_ms()
             if fetched.outcome is Outcome.MOVED:
-                await self._on_moved(owned, fetched.next_offset)
+                await self._on_moved(owned, fetched)
                 return
             self._take_in(owned, offset, fetched)
-            if fetched.outcome is Outcome.RETRY and fetched.next_offset == offset:
-                # "At once", but where we are already: who says so again and again is not asked so.
+            is_soon = self._clock.monotonic_s() - began_s < _SOON_S
+            if is_soon and not fetched.messages and fetched.next_offset == offset:
+                # Nothing, and without a wait: a broker that keeps no more pulls is not asked all the time.
                 await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
             else:
                 backoff.reset()

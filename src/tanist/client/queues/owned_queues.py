@@ -15,6 +15,7 @@ from tanist.client.consuming.broker_calls import BrokerCalls
 from tanist.client.consuming.handling import Delivery
 from tanist.client.consuming.membership import Membership
 from tanist.client.offsets.offset_store import OffsetStore
+from tanist.client.pulling.fetched import Fetched
 from tanist.client.pulling.fetching import Fetcher
 from tanist.client.pulling.pull_loop import PullLoop
 from tanist.client.queues.assignment import Corrections
@@ -47,9 +48,13 @@ class OwnedQueues:
         membership: Membership,
         *,
         tasks: OwnedTasks,
-        on_moved: Callable[[OwnedQueue, QueueOffset], Awaitable[None]],
+        on_moved: Callable[[OwnedQueue, Fetched], Awaitable[None]],
+        on_lost: Callable[[], None],
     ) -> None:
-        """``on_moved`` is called when a broker does not have the offset that a pull asked for."""
+        """``on_moved`` is called when a broker does not have the offset that a pull asked for.
+
+        ``on_lost`` is called when the lock of a queue was lost.
+        """
         self.by_queue: dict[MessageQueue, OwnedQueue] = {}
         self.paused: set[MessageQueue] = set()
         """Those that the program paused, whether they are ours now or not."""
@@ -61,7 +66,8 @@ class OwnedQueues:
         self._member = membership
         self._tasks = tasks
         self._fetcher = Fetcher(session, membership.group)
-        self._locks = QueueLocks(calls, delivery, session.clock)
+        self._locks = QueueLocks(calls, delivery, session.clock, on_lost=self._on_lock_lost)
+        self._on_lost = on_lost
         self._pulls = PullLoop(
             self._fetcher,
             delivery,
@@ -79,10 +85,19 @@ class OwnedQueues:
         if self._member.needs_locks:
             self._tasks.start(self._locks.renew_for_ever(self.by_queue), "queue locks")
 
-    async def renew_locks(self) -> None:
-        """Renew the locks now: a broker that has just started knows none."""
+    async def renew_locks(self) -> bool:
+        """Renew the locks now: a broker that has just started knows none. Forget queues whose lock is lost.
+
+        Returns whether there are none left of those: whoever works on one ends first.
+        """
         if self._member.needs_locks and self.by_queue:
             await self._locks.renew(self.by_queue)
+        lost = [owned for owned in self.by_queue.values() if owned.is_dropped]
+        idle = [owned for owned in lost if not owned.in_hand_count]
+        for owned in idle:
+            del self.by_queue[owned.queue]
+            self._fetcher.forget(owned.queue)
+        return len(idle) == len(lost)
 
     async def take(self, queues: Collection[MessageQueue]) -> bool:
         """Take queues; whether all of them could be taken."""
@@ -137,11 +152,12 @@ class OwnedQueues:
         moved = [self.by_queue[queue] for queue in targets]
         for owned in moved:
             owned.drop()
+        for queue, offset in targets.items():
+            # From here on, whatever is under way for the queue can not change it. If the consumer is closed
+            # meanwhile, this is what it keeps.
+            self._offsets.freeze(queue, offset)
         if not await self._delivery.wait_idle(moved, _MOVE_PATIENCE_S):
             _log.warning("offsets are moved while messages are in hand group=%s", self._member.group)
-        for queue, offset in targets.items():
-            # From here on, whatever was under way for the queue can not change it.
-            self._offsets.freeze(queue, offset)
         left = frozenset(targets)
         for _ in range(_MOVE_TRIES):
             left = await self._offsets.persist(left)
@@ -167,12 +183,19 @@ class OwnedQueues:
     async def persist(self) -> frozenset[MessageQueue]:
         """Have the consumer offsets of all queues kept; those that could not be."""
         now_ms = self._clock.now_ms()
-        for queue, owned in self.by_queue.items():
+        kept = {queue: owned for queue, owned in self.by_queue.items() if not owned.is_dropped}
+        for queue, owned in kept.items():
             offset = owned.cached.consumer_offset
             if offset != self._offsets.in_memory(queue):
                 owned.consumed_ms = now_ms
                 self._offsets.update(queue, offset, increase_only=True)
-        return await self._offsets.persist(tuple(self.by_queue))
+        return await self._offsets.persist(tuple(kept))
+
+    def _on_lock_lost(self, owned: OwnedQueue) -> None:
+        """What was done with it counts no more: another member goes on where the group stood."""
+        owned.drop()
+        self._offsets.remove(owned.queue)
+        self._on_lost()
 
     async def _find_start(self, queue: MessageQueue) -> QueueOffset | None:
         try:
@@ -195,10 +218,11 @@ class OwnedQueues:
             return
         queues = [owned.queue for owned in dropped]
         for owned in dropped:
-            owned.drop()
+            if not owned.is_dropped:
+                owned.drop()
+                self._offsets.update(owned.queue, owned.cached.consumer_offset, increase_only=True)
             del self.by_queue[owned.queue]
             self._fetcher.forget(owned.queue)
-            self._offsets.update(owned.queue, owned.cached.consumer_offset, increase_only=True)
             _log.info("queue dropped group=%s queue=%s", self._member.group, owned.queue)
         await self._offsets.persist(queues)
         for queue in queues:

@@ -1,14 +1,14 @@
 """Locks on queues that are read in order: only one member of the group may read such a queue.
 
 A broker keeps a lock for 60 s. Here it counts for 30 s from the moment it was asked for and is renewed
-every 20 s, so that a member stops before another one can begin.
+every 20 s, so that a member stops before another one can begin. Whoever lost a lock, or renewed it too
+late, gives the queue up and begins anew at the group's offset: another member may have gone on there.
 """
 
 import asyncio
 import logging
-import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from tanist.client.consuming.broker_calls import BrokerCalls
 from tanist.client.consuming.handling import Delivery
@@ -27,10 +27,14 @@ _TRY_AGAIN_S = 1.0
 class QueueLocks:
     """The locks of one consumer."""
 
-    def __init__(self, calls: BrokerCalls, delivery: Delivery, clock: Clock) -> None:
+    def __init__(
+        self, calls: BrokerCalls, delivery: Delivery, clock: Clock, *, on_lost: Callable[[OwnedQueue], None]
+    ) -> None:
+        """``on_lost`` is called with a queue that another member may have had since, or has."""
         self._calls = calls
         self._delivery = delivery
         self._clock = clock
+        self._on_lost = on_lost
 
     async def lock(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, float]:
         """Lock queues; those that are ours now, and until when. A broker that fails locks none."""
@@ -49,7 +53,7 @@ class QueueLocks:
 
     async def renew(self, owned: Mapping[MessageQueue, OwnedQueue]) -> bool:
         """Renew all locks now; whether all queues are ours still."""
-        parts = _by_broker(owned)
+        parts = _by_broker(queue for queue, one in owned.items() if not one.is_dropped)
         asked = await asyncio.gather(*(self._lock(name, part) for name, part in parts.items()))
         is_all_well = True
         for queues, locked in zip(parts.values(), asked, strict=True):
@@ -58,14 +62,14 @@ class QueueLocks:
                 is_all_well = False
                 continue
             for queue in queues:
-                if (one := owned.get(queue)) is not None:
+                if (one := owned.get(queue)) is not None and not one.is_dropped:
                     is_all_well &= self._renewed(one, locked.get(queue))
         return is_all_well
 
     def _renewed(self, owned: OwnedQueue, until_s: float | None) -> bool:
-        if until_s is None:
+        if until_s is None or self._clock.monotonic_s() >= owned.locked_until_s:
             _log.warning("queue lock lost queue=%s", owned.queue)
-            owned.locked_until_s = -math.inf
+            self._on_lost(owned)
             return False
         owned.locked_until_s = until_s
         owned.locked_ms = self._clock.now_ms()

@@ -14,6 +14,7 @@ from tanist.client.consuming.handling import Delivery
 from tanist.client.consuming.membership import Membership
 from tanist.client.errors import ClientClosed
 from tanist.client.offsets.offset_store import OffsetStore
+from tanist.client.pulling.fetched import Fetched
 from tanist.client.queues.assignment import Corrections, plan, share_of
 from tanist.client.queues.owned_queue import OwnedQueue
 from tanist.client.queues.owned_queues import OwnedQueues
@@ -47,9 +48,17 @@ class Rebalancer:
         self._calls = calls
         self._delivery = delivery
         self._member = membership
-        self._tasks = OwnedTasks()
+        self.tasks = OwnedTasks()
+        """They are over when the queues are given up at the end."""
         self.owned = OwnedQueues(
-            session, calls, offsets, delivery, membership, tasks=self._tasks, on_moved=self._correct
+            session,
+            calls,
+            offsets,
+            delivery,
+            membership,
+            tasks=self.tasks,
+            on_moved=self._correct,
+            on_lost=self.soon,
         )
         self._lock = asyncio.Lock()
         self._is_stopped = False
@@ -58,8 +67,8 @@ class Rebalancer:
 
     def start(self) -> None:
         """Go on in the background."""
-        self._tasks.start(self._rebalance_for_ever(), "rebalance")
-        self._tasks.start(self._persist_for_ever(), "offsets")
+        self.tasks.start(self._rebalance_for_ever(), "rebalance")
+        self.tasks.start(self._persist_for_ever(), "offsets")
         self.owned.start()
 
     def soon(self) -> None:
@@ -99,7 +108,7 @@ class Rebalancer:
     async def abandon(self) -> None:
         """End all that goes on in the background, whatever it is at. Nobody gets a turn any more."""
         self._is_stopped = True
-        await self._tasks.close()
+        await self.tasks.close()
 
     @asynccontextmanager
     async def _turn(self) -> AsyncGenerator[None]:
@@ -113,7 +122,13 @@ class Rebalancer:
         while True:
             self._is_due.clear()
             wait_s = PERIOD_S
-            if await self.rebalance():
+            try:
+                is_complete = await self.rebalance()
+            except Exception:
+                # A strategy is the program's own and may raise anything. It may also do better next time.
+                _log.exception("rebalance failed group=%s", self._member.group)
+                is_complete = False
+            if is_complete:
                 backoff.reset()
             else:
                 wait_s = backoff.next_s(random.random())  # noqa: S311
@@ -127,8 +142,7 @@ class Rebalancer:
             await self.owned.persist()
 
     async def _rebalance(self) -> bool:
-        await self.owned.renew_locks()
-        is_complete = True
+        is_complete = await self.owned.renew_locks()
         for topic in self._member.subscriptions:
             try:
                 is_complete &= await self._rebalance_topic(topic)
@@ -166,13 +180,18 @@ class Rebalancer:
             members = await self._calls.members(topic)
         return members
 
-    async def _correct(self, owned: OwnedQueue, offset: QueueOffset) -> None:
+    async def _correct(self, owned: OwnedQueue, fetched: Fetched) -> None:
         """A broker does not have the offset that we asked for, and says where to go on."""
+        offset = fetched.next_offset
         async with self._turn():
             queue, group = owned.queue, self._member.group
             if self.owned.by_queue.get(queue) is not owned:
                 return
             wrong = owned.cached.next_offset
+            if fetched.max_offset < wrong:
+                # The queue lost its end. What we have and did not finish is still to be done, as far as it
+                # is still there.
+                offset = min(offset, owned.cached.consumer_offset)
             await self.owned.move({queue: offset})
             count = self.owned.corrections.on_corrected(queue, self._session.clock.monotonic_s())
             _log.warning("offset corrected group=%s queue=%s from=%d to=%d", group, queue, wrong, offset)

@@ -15,19 +15,13 @@ async def find_start(
 ) -> QueueOffset:
     """Where the group stands in the queue or, if it never was there, where it is to begin.
 
-    As in RocketMQ, a group that begins with the last messages still gets all of its retries: they were
-    sent back by a member of the same group.
+    Wherever it begins, it gets all of its retries: they were sent back by a member of the same group.
     """
     offset = await offsets.read_for_rebalance(queue)
     if offset is not None:
         return offset
-    is_retry = queue.topic.startswith(RETRY_PREFIX)
-    match start:
-        case Start.LAST if not is_retry:
-            return await calls.max_offset(queue)
-        case datetime() if not is_retry:
-            return await calls.offset_at(queue, int(start.timestamp() * 1000))
-        case datetime():
-            return await calls.max_offset(queue)
-        case _:
-            return await calls.min_offset(queue)
+    if start is Start.FIRST or queue.topic.startswith(RETRY_PREFIX):
+        return await calls.min_offset(queue)
+    if start is Start.LAST:
+        return await calls.max_offset(queue)
+    return await calls.offset_at(queue, int(start.timestamp() * 1000))

@@ -24,10 +24,11 @@ RULES = RetryRules(is_orderly=False, is_broadcasting=False, max_retries=3)
 
 
 class SentBack:
-    """Brokers that take messages back after they refused a few times."""
+    """Brokers that take messages back, or copies of them, after they refused a few times."""
 
     def __init__(self, *, failures: int = 0) -> None:
         self.messages: list[tuple[int, int, int]] = []
+        self.copies: list[tuple[int, int, int]] = []
         self._failures = failures
 
     async def send_back(self, message: ReceivedMessage, *, delay_level: int = 0, max_retries: int) -> None:
@@ -35,6 +36,12 @@ class SentBack:
             self._failures -= 1
             raise ConnectFailed("broker", "it is away")
         self.messages.append((message.queue_offset, delay_level, max_retries))
+
+    async def send_copy(self, message: ReceivedMessage, *, delay_level: int = 0, max_retries: int) -> None:
+        if self._failures:
+            self._failures -= 1
+            raise ConnectFailed("broker", "it is away")
+        self.copies.append((message.queue_offset, delay_level, max_retries))
 
 
 class Bench:
@@ -96,7 +103,32 @@ def test_a_message_that_failed_holds_the_offset_until_its_broker_has_it() -> Non
     in_loop(scenario)
 
 
-def test_a_message_that_its_broker_does_not_take_back_comes_again_from_here(
+def test_a_message_that_its_broker_does_not_take_back_is_sent_to_the_group_as_a_copy() -> None:
+    async def scenario() -> None:
+        bench = Bench(0, failures=3)
+        bench.delivery.failed(await bench.delivery.take(), RetryLater(delay_level=5))
+        assert await bench.delivery.wait_idle([bench.owned], 5)
+        assert (bench.brokers.messages, bench.brokers.copies) == ([], [(0, 5, 3)])
+        assert bench.consumer_offset == 1
+        await bench.tasks.close()
+
+    in_loop(scenario)
+
+
+def test_a_message_of_a_queue_that_went_while_it_was_sent_back_is_not_sent_again() -> None:
+    async def scenario() -> None:
+        bench = Bench(0, failures=1)
+        bench.delivery.failed(await bench.delivery.take(), RuntimeError())
+        await turns()
+        bench.owned.drop()
+        assert await bench.delivery.wait_idle([bench.owned], 5)
+        assert (bench.brokers.messages, bench.brokers.copies) == ([], [])
+        await bench.tasks.close()
+
+    in_loop(scenario)
+
+
+def test_a_message_that_no_broker_takes_comes_again_from_here(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(handling, "NOT_SENT_BACK_S", 0.01)
@@ -170,6 +202,29 @@ def test_a_cancelled_handler_leaves_its_message_to_the_next() -> None:
             await run
         assert (await bench.delivery.take())[1].queue_offset == 0
         assert bench.owned.in_hand_count == 1
+
+    in_loop(scenario)
+
+
+def test_a_cancelled_run_ends_although_its_handler_ends_its_work_first() -> None:
+    async def scenario() -> None:
+        bench = Bench(0, 1)
+        begun = asyncio.Event()
+
+        async def stubborn(_message: ReceivedMessage) -> None:
+            begun.set()
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                await turns()
+
+        running = asyncio.create_task(HandlerRun(bench.delivery, stubborn).run(1))
+        await begun.wait()
+        running.cancel()
+        await asyncio.wait([running])
+        assert running.cancelled()
+        # The message was handled, and counts; nobody began with the next one.
+        assert (bench.consumer_offset, bench.owned.in_hand_count) == (1, 0)
 
     in_loop(scenario)
 

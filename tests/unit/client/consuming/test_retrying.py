@@ -40,6 +40,11 @@ def test_broadcasting_a_message_comes_again_later_each_time_and_is_then_given_up
     assert after_failure(BROADCASTING, reconsume_times=0, delay_level=-1) == GiveUp()
 
 
+def test_broadcasting_a_message_may_come_again_as_often_as_is_allowed() -> None:
+    rules = RetryRules(is_orderly=False, is_broadcasting=True, max_retries=10_000)
+    assert after_failure(rules, reconsume_times=9_999) == TryAgain(30.0)
+
+
 @pytest.mark.parametrize("level", [-2, 19, 1.5, "3", None, True])
 def test_a_delay_level_that_there_is_not_is_refused(level: int) -> None:
     with pytest.raises(InvalidArgument, match="delay_level="):
