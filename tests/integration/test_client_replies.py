@@ -18,8 +18,8 @@ from tanist.client import (
     ReceivedMessage,
     SendFailed,
     Start,
-    requests,
 )
+from tanist.client.requests import requests
 from tanist.errors import TooBusy
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.response_errors import TopicNotFound
