@@ -546,6 +546,8 @@ def test_a_wrong_argument_of_a_send_is_named_before_any_network_use(argument: st
         ("instance", ""),
         ("credentials", "key"),
         ("max_message_bytes", 0),
+        ("max_message_bytes", 1.5),
+        ("retries", 1.5),
         ("compression", "gzip"),
     ],
 )

@@ -41,6 +41,13 @@ def check_number(argument: str, value: object, *, least: float, most: float) -> 
         raise InvalidArgument(argument, value, f"use {least:g} to {most:g}")
 
 
+def check_whole_number(argument: str, value: object, *, least: int, most: int) -> None:
+    """Refuse what is no int, or one out of its range."""
+    if not isinstance(value, int):
+        raise InvalidArgument(argument, value, "give a whole number, an int")
+    check_number(argument, value, least=least, most=most)
+
+
 def check_flag(argument: str, value: object) -> None:
     """Refuse what is neither True nor False, such as the text of a setting."""
     if not isinstance(value, bool):

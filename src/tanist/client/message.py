@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import msgspec
 
-from tanist.client.checks import check_number, check_topic
+from tanist.client.checks import check_number, check_topic, check_whole_number
 from tanist.client.errors import InvalidArgument
+from tanist.model.integers import INT32_MAX
 from tanist.model.offsets import QueueOffset
 from tanist.model.property_names import RESERVED
 from tanist.model.route import MessageQueue
@@ -56,12 +57,14 @@ class Message(_Content, frozen=True, kw_only=True):
         _check_body(self.body)
         if self.tags is not None:
             _check_text("tags", self.tags)
-        if self.keys:
+        if self.keys != ():
             _check_keys(self.keys)
         if self.sharding_key is not None:
             _check_text("sharding_key", self.sharding_key)
-        if self.properties:
+        if self.properties is not _NO_PROPERTIES:
             _check_properties(self.properties)
+        if self.flag != 0:
+            check_whole_number("flag", self.flag, least=-INT32_MAX - 1, most=INT32_MAX)
         if self.delay_level is not None or self.delay_s is not None or self.deliver_at is not None:
             _check_delay(self)
 
@@ -138,7 +141,7 @@ def _check_delay(message: Message) -> None:
     if len(given) > 1:
         raise InvalidArgument(given[1], getattr(message, given[1]), f"{given[0]} is given already")
     if message.delay_level is not None:
-        check_number("delay_level", message.delay_level, least=1, most=MAX_DELAY_LEVEL)
+        check_whole_number("delay_level", message.delay_level, least=1, most=MAX_DELAY_LEVEL)
     if message.delay_s is not None:
         check_number("delay_s", message.delay_s, least=0, most=MAX_DELAY_S)
     if message.deliver_at is not None and (

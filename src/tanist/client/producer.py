@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from tanist.client.checks import check_flag, check_group, check_number
+from tanist.client.checks import check_flag, check_group, check_number, check_whole_number
 from tanist.client.errors import ClientClosed, InvalidArgument
 from tanist.client.message import Message, Receipt
 from tanist.client.received import ReceivedMessage
@@ -90,7 +90,7 @@ class Producer:
         self._settings = make_settings(
             namesrv=namesrv, credentials=credentials, tls=tls, timeout_s=timeout_s, instance=instance
         )
-        check_number("retries", retries, least=0, most=_MAX_RETRIES)
+        check_whole_number("retries", retries, least=0, most=_MAX_RETRIES)
         if on_check is not None and not callable(on_check):
             raise InvalidArgument("on_check", on_check, "give an async function that returns an Outcome")
         check_flag("trace", trace)

@@ -26,8 +26,9 @@ class Credentials:
     security_token: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("access_key", "secret_key"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+        for name in ("access_key", "secret_key", "security_token"):
+            value = getattr(self, name)
+            if (not isinstance(value, str) or not value) and (name, value) != ("security_token", None):
                 raise InvalidArgument(name, "...", "give a str that is not empty")
 
 
@@ -57,6 +58,8 @@ def make_settings(
     check_number("timeout_s", timeout_s, least=0.001, most=MAX_TIMEOUT_S)
     if credentials is not None and not isinstance(credentials, Credentials):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidArgument("credentials", "...", "give Credentials(access_key, secret_key)")
+    if tls is not None and not isinstance(tls, TlsSettings):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument("tls", "...", "give TlsSettings(tls_enable=True)")
     if instance is not None and (not isinstance(instance, str) or not instance):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidArgument("instance", instance, "give a str that is not empty")
     return ClientSettings(

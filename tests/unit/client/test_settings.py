@@ -28,6 +28,7 @@ def test_several_name_servers_come_as_one_text_or_as_a_sequence(namesrv: Any) ->
         *(("namesrv", value) for value in ("", "host", "host:", ":9876", "host:0", "host:99999", [], 5, [5])),
         *(("timeout_s", value) for value in (0, -1, "3", None)),
         ("credentials", ("key", "secret")),
+        *(("tls", value) for value in (True, {})),
         ("instance", ""),
         ("instance", 5),
     ],
@@ -48,6 +49,12 @@ def test_the_secret_is_never_shown() -> None:
 def test_credentials_have_two_texts(key: Any, secret: Any) -> None:
     with pytest.raises(InvalidArgument):
         Credentials(key, secret)
+
+
+@pytest.mark.parametrize("token", ["", 5])
+def test_a_security_token_is_a_text(token: Any) -> None:
+    with pytest.raises(InvalidArgument, match="security_token"):
+        Credentials("key", "secret", token)
 
 
 def test_two_clients_of_one_process_have_different_ids() -> None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from tanist.client.checks import check_number
+from tanist.client.checks import check_whole_number
 from tanist.client.errors import InvalidArgument
 from tanist.client.message import Message
 from tanist.client.telemetry import current_context
@@ -67,8 +67,8 @@ class OutgoingMaker:
         compress_from_bytes: int = DEFAULT_COMPRESS_FROM_BYTES,
         compression: str | None = "zlib",
     ) -> None:
-        check_number("max_message_bytes", max_message_bytes, least=1, most=MAX_BODY_BYTES)
-        check_number("compress_from_bytes", compress_from_bytes, least=0, most=MAX_BODY_BYTES)
+        check_whole_number("max_message_bytes", max_message_bytes, least=1, most=MAX_BODY_BYTES)
+        check_whole_number("compress_from_bytes", compress_from_bytes, least=0, most=MAX_BODY_BYTES)
         self._clock = clock
         self._max_message_bytes = max_message_bytes
         self._compressed_flag = _compressed_flag(compression)
