@@ -44,7 +44,8 @@ class Heartbeats:
         self._tasks = tasks
         self._describe = describe
         self._period_s = period_s
-        self._told: set[str] = set()
+        self._told: set[str] = set()  # They may know us.
+        self._known: set[str] = set()  # They know us, by the connection that there is now.
         self._introduced: set[str] = set()  # They have answered, or failed to, since the last connection.
         self._is_due = asyncio.Event()
 
@@ -59,7 +60,10 @@ class Heartbeats:
         """The connection to a broker is gone, and what it knew of us with it."""
         self._told.discard(address)
         self._introduced.discard(address)
-        self.soon()
+        if address in self._known:
+            self._known.discard(address)
+            self.soon()
+        # Else it is told again anyway, with pauses: it may be one that hangs up whenever we come.
 
     async def beat(self) -> bool:
         """Tell all brokers now; whether all of them know."""
@@ -67,6 +71,7 @@ class Heartbeats:
         # Consumers may read from slaves, too: those have to know their subscriptions.
         addresses = self._table.addresses(only_masters=not data.consumer_data_set)
         self._told.intersection_update(addresses)
+        self._known.intersection_update(addresses)
         self._introduced.intersection_update(addresses)
         body = encode_body(data)
         answers = await asyncio.gather(*(self._tell(address, body) for address in addresses))
@@ -112,9 +117,11 @@ class Heartbeats:
             return True
         except MQError as error:
             self._told.discard(address)
+            self._known.discard(address)
             self._introduced.add(address)
             _log.warning("heartbeat failed broker=%s error=%s", address, error)
             return False
+        self._known.add(address)
         self._introduced.add(address)
         return True
 

@@ -5,7 +5,7 @@ from typing import Any
 from tanist.client.session.heartbeats import Heartbeats
 from tanist.client.session.routes import RouteTable
 from tanist.client.session.tasks import OwnedTasks
-from tanist.errors import ConnectFailed
+from tanist.errors import ConnectFailed, ConnectionLost
 from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel
 from tanist.model.route import BrokerData, TopicRouteData
 from tanist.protocol.bodies.client import ConsumerData, HeartbeatData, ProducerData
@@ -32,6 +32,7 @@ class Bench:
         self.data = HeartbeatData(client_id="c", producer_data_set=[ProducerData(group_name="g")])
         self.told: list[tuple[str, Command]] = []
         self.down: set[str] = set()
+        self.hanging_up: set[str] = set()
         wire: Any = self
         self.heartbeats = Heartbeats(wire, self.table, self.tasks, describe=lambda: self.data, period_s=3600)
 
@@ -43,6 +44,9 @@ class Bench:
         self.told.append((address, command))
         if address in self.down:
             raise ConnectFailed(address, "refused")
+        if address in self.hanging_up:
+            self.heartbeats.forget(address)
+            raise ConnectionLost(address, "the peer closed it")
         return command.reply()
 
     def addresses(self, code: RequestCode) -> list[str]:
@@ -93,6 +97,19 @@ def test_a_broker_that_does_not_answer_is_told_again_soon() -> None:
         await until(lambda: len(bench.told) == 4)
         await turns()
         assert len(bench.told) == 4
+
+    play(scenario)
+
+
+def test_a_broker_that_hangs_up_on_every_heartbeat_is_told_again_with_pauses() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.heartbeats.start()
+        await until(lambda: len(bench.told) == 1)
+        bench.hanging_up = {"m:1"}
+        bench.heartbeats.forget("m:1")
+        await until(lambda: len(bench.told) == 2)
+        await turns(200)
+        assert len(bench.told) < 10
 
     play(scenario)
 
