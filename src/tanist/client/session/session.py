@@ -52,8 +52,10 @@ class Session:
 
     async def close(self) -> None:
         """End all tasks, then all connections. Leave the groups before."""
-        await self.tasks.close()
-        await self.wire.close()
+        try:
+            await self.tasks.close()
+        finally:
+            await self.wire.close()
 
     def _on_disconnect(self, address: str) -> None:
         if address not in self._name_servers:

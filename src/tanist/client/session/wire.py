@@ -54,10 +54,7 @@ class Wire:
         ``connect_s`` leaves connecting less than the whole time.
         """
         self._sign(command)
-        answer = await self.remoting.request(address, command, timeout_s=timeout_s, connect_s=connect_s)
-        if answer.code == ResponseCode.GO_AWAY:
-            self.remoting.leave(address)
-        return answer
+        return await self.remoting.request(address, command, timeout_s=timeout_s, connect_s=connect_s)
 
     def tell(self, address: str, command: Command) -> None:
         """Send without wanting an answer."""
