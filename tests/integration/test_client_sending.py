@@ -334,6 +334,65 @@ def test_a_queue_that_the_topic_does_not_have_is_refused_before_it_is_sent() -> 
     run(scenario)
 
 
+def test_a_chosen_queue_that_goes_while_it_is_tried_leaves_the_caller_in_doubt() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        broker = cluster.brokers["a"]
+
+        def hang_up(_request: Command) -> None:
+            cluster.without["T"] = {"a"}
+            broker.connections[-1].close("the test hangs up")
+
+        queue = (await producer.send(M)).queue
+        queue = MessageQueue(topic="T", broker_name="a", queue_id=queue.queue_id)
+        broker.answer = hang_up
+        with pytest.raises(SendFailed) as failed:
+            await producer.send(M, queue=queue)
+        assert failed.value.may_be_stored
+        with pytest.raises(NoRoute, match="no queue of it at broker a"):
+            await until_refreshed(producer, queue)
+
+    run(scenario, "a", "b", retries=100, timeout_s=9)
+
+
+async def until_refreshed(producer: Producer, queue: MessageQueue) -> None:
+    """Send until the route has been asked for again."""
+    while True:
+        try:
+            await producer.send(M, queue=queue)
+        except SendFailed:
+            await asyncio.sleep(0)
+
+
+def test_a_sharding_key_keeps_its_queue_through_all_tries_also_if_the_route_changes() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        message = Message("T", b"x", sharding_key="hello")
+        broker = cluster.brokers[(await producer.send(message)).queue.broker_name]
+
+        def lose_the_route(request: Command) -> Command:
+            cluster.without["T"] = {broker.name}
+            return request.reply(R.SYSTEM_BUSY)
+
+        broker.answer = lose_the_route
+        producer._parts().session.routes.suspect()
+        with pytest.raises(SendFailed) as failed:
+            await producer.send(message)
+        assert {name for name, _ in failed.value.failures} == {broker.name}
+        assert (await producer.send(message)).queue.broker_name != broker.name
+
+    run(scenario, "a", "b", retries=100, timeout_s=9)
+
+
+def test_nothing_is_sent_any_more_when_the_time_is_over() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        cluster.brokers["a"].answer = refuse(R.SYSTEM_BUSY)
+        with pytest.raises(SendFailed) as failed:
+            await producer.send(M, timeout_s=0.5)
+        assert not failed.value.may_be_stored
+        assert len(cluster.sent) == len(failed.value.failures)
+
+    run(scenario, retries=100)
+
+
 def test_an_unknown_topic_borrows_the_brokers_of_the_template_until_its_route_is_known() -> None:
     async def scenario(cluster: FakeCluster, producer: Producer) -> None:
         message = Message("New", b"x")

@@ -38,7 +38,7 @@ class RemotingClient:
         tls: TlsSettings | None = None,
         on_disconnect: Callable[[str], None] | None = None,
     ) -> None:
-        """``on_disconnect`` is told the address of a peer whose connection is gone or is left, unless we closed it."""
+        """``on_disconnect`` is told the address of a peer whose connection is gone, unless we closed it."""
         self._handlers: Mapping[int, Handler] = {} if handlers is None else handlers
         limits = limits or ClientLimits()
         self._connect_timeout_s = limits.connect_timeout_millis / 1000
