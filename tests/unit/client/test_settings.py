@@ -28,7 +28,7 @@ def test_several_name_servers_come_as_one_text_or_as_a_sequence(namesrv: Any) ->
         *(("namesrv", value) for value in ("", "host", "host:", ":9876", "host:0", "host:99999", [], 5, [5])),
         *(("timeout_s", value) for value in (0, -1, "3", None)),
         ("credentials", ("key", "secret")),
-        *(("tls", value) for value in (True, {})),
+        *(("tls", value) for value in (True, "tls")),
         ("instance", ""),
         ("instance", 5),
     ],
