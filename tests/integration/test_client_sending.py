@@ -393,6 +393,22 @@ def test_nothing_is_sent_any_more_when_the_time_is_over() -> None:
     run(scenario, retries=100)
 
 
+def test_a_producer_that_is_opened_again_gives_ids_of_another_kind() -> None:
+    """As two processes do that were forked when it was made and not open yet."""
+
+    async def play() -> None:
+        kinds: set[str] = set()
+        async with FakeCluster("a") as cluster:
+            producer = Producer(group="g", namesrv=cluster.namesrv)
+            for _ in range(2):
+                async with producer:
+                    # The address, the process and a number by chance; the time and a count follow.
+                    kinds.add((await producer.send(M)).message_id[:20])
+        assert len(kinds) == 2
+
+    asyncio.run(play())
+
+
 def test_an_unknown_topic_borrows_the_brokers_of_the_template_until_its_route_is_known() -> None:
     async def scenario(cluster: FakeCluster, producer: Producer) -> None:
         message = Message("New", b"x")
