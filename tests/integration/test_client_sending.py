@@ -325,6 +325,28 @@ def test_sends_with_one_sharding_key_stay_in_order_also_when_one_is_tried_again(
     run(scenario)
 
 
+def test_a_one_way_message_does_not_overtake_others_of_its_sharding_key() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        broker = cluster.brokers["a"]
+        stored: list[bytes] = []
+
+        def refuse_the_first(request: Command) -> Command:
+            if len(broker.sent) == 1:
+                return request.reply(R.SYSTEM_BUSY)
+            stored.append(bytes(request.body))
+            return accept(request)
+
+        broker.answer = refuse_the_first
+        first = asyncio.ensure_future(producer.send(Message("T", b"1", sharding_key="k")))
+        second = asyncio.ensure_future(producer.send_oneway(Message("T", b"2", sharding_key="k")))
+        await asyncio.gather(first, second)
+        await until(lambda: len(broker.sent) == 3)
+        assert [request.body for request in broker.sent] == [b"1", b"1", b"2"]
+        assert len(producer._parts().sender._key_turns) == 0
+
+    run(scenario)
+
+
 def test_a_queue_that_the_topic_does_not_have_is_refused_before_it_is_sent() -> None:
     async def scenario(cluster: FakeCluster, producer: Producer) -> None:
         with pytest.raises(InvalidArgument, match="queue="):

@@ -99,6 +99,19 @@ class Sender:
     ) -> None:
         """Send without an answer: it is not known whether a broker took it."""
         outgoing = self._maker.make(message, extra=extra, sys_flag=0)
+        if outgoing.sharding_key is None:
+            await self._post(outgoing, queue)
+            return
+        async with self._key_turns.turn((outgoing.topic, outgoing.sharding_key)):
+            await self._post(outgoing, queue)
+
+    def close(self) -> None:
+        """Let no further try begin, and end those that wait for their turn."""
+        self._is_closed = True
+        self._key_turns.close()
+        self._in_flight.close()
+
+    async def _post(self, outgoing: Outgoing, queue: MessageQueue | None) -> None:
         if self._maker.is_to_compress(outgoing):
             outgoing = await self._compress(outgoing)
         deadline_s = self._now_s() + self._timeout_s
@@ -111,12 +124,6 @@ class Sender:
             self._session.routes.suspect()
             raise
 
-    def close(self) -> None:
-        """Let no further try begin, and end those that wait for their turn."""
-        self._is_closed = True
-        self._key_turns.close()
-        self._in_flight.close()
-
     async def _deliver(
         self,
         outgoing: Outgoing,
@@ -128,12 +135,8 @@ class Sender:
     ) -> Receipt:
         if outgoing.sharding_key is None:
             return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
-        key = (outgoing.topic, outgoing.sharding_key)
-        await self._key_turns.enter(key)
-        try:
+        async with self._key_turns.turn((outgoing.topic, outgoing.sharding_key)):
             return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
-        finally:
-            self._key_turns.leave(key)
 
     async def _deliver_in_turn(
         self,
