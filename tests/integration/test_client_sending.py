@@ -500,6 +500,43 @@ def test_ten_thousand_sends_at_once_share_one_connection() -> None:
     run(scenario, timeout_s=60)
 
 
+def test_a_send_that_is_cancelled_at_any_moment_gives_back_its_turn_and_its_room() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        sender = producer._parts().sender
+        message = Message("T", b"x", sharding_key="k")
+        for count in range(40):
+            sends = [asyncio.ensure_future(producer.send(message)) for _ in range(3)]
+            await turns(count)
+            sends[count % 3].cancel()
+            await in_time(asyncio.wait(sends))
+            assert sum(not send.cancelled() for send in sends) >= 2
+            assert (sender._in_flight.count, sender._in_flight.size_bytes, len(sender._key_turns)) == (
+                0,
+                0,
+                0,
+            )
+
+    run(scenario)
+
+
+def test_closing_that_is_cancelled_at_any_moment_leaves_no_connection_and_no_task() -> None:
+    async def play() -> None:
+        async with FakeCluster("a", "b") as cluster:
+            for count in range(1, 30):
+                producer = await Producer(group="g", namesrv=cluster.namesrv, trace=True).__aenter__()
+                await producer.send(M)
+                remoting = producer._parts().session.wire.remoting
+                closing = asyncio.ensure_future(producer.__aexit__(None, None, None))
+                await turns(count)
+                closing.cancel()
+                await in_time(asyncio.wait([closing]))
+                await until(lambda remoting=remoting: not len(remoting._connections))
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            assert not [task for task in others if "tanist/client" in str(task.get_coro())]
+
+    asyncio.run(play())
+
+
 def test_a_cancelled_send_leaves_nothing_behind() -> None:
     async def scenario(cluster: FakeCluster, producer: Producer) -> None:
         broker = cluster.brokers["a"]
