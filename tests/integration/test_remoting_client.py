@@ -32,9 +32,10 @@ async def asking(
     handlers: Mapping[int, Handler] | None = None,
     *,
     limits: ClientLimits | None = None,
+    on_connect: Callable[[str], None] | None = None,
     on_disconnect: Callable[[str], None] | None = None,
 ) -> AsyncGenerator[RemotingClient]:
-    client = RemotingClient(handlers, limits=limits, on_disconnect=on_disconnect)
+    client = RemotingClient(handlers, limits=limits, on_connect=on_connect, on_disconnect=on_disconnect)
     try:
         yield client
     finally:
@@ -308,6 +309,7 @@ def test_connecting_may_be_left_less_time_than_the_answer(run: Run) -> None:
 def test_a_peer_that_says_go_away_is_left_once_and_answers_what_it_was_asked(run: Run) -> None:
     async def scenario() -> None:
         parked: list[tuple[Command, Connection]] = []
+        come: list[str] = []
         gone: list[str] = []
 
         def park(request: Command, connection: Connection) -> None:
@@ -315,7 +317,7 @@ def test_a_peer_that_says_go_away_is_left_once_and_answers_what_it_was_asked(run
 
         async with (
             serving({**HANDLERS, PARK: park}) as server,
-            asking(on_disconnect=gone.append) as client,
+            asking(on_connect=come.append, on_disconnect=gone.append) as client,
         ):
             address = address_of(server)
             early = [asyncio.ensure_future(ask(client, address, PARK)) for _ in range(3)]
@@ -332,7 +334,7 @@ def test_a_peer_that_says_go_away_is_left_once_and_answers_what_it_was_asked(run
             assert server.connection_count == 2
             connection.send(third.reply(body=b"late"))
             assert bytes((await early[2]).body) == b"late"
-            assert gone == [address]
+            assert (come, gone) == ([address] * 2, [address])
 
     run(scenario())
 

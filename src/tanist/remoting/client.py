@@ -36,9 +36,13 @@ class RemotingClient:
         *,
         limits: ClientLimits | None = None,
         tls: TlsSettings | None = None,
+        on_connect: Callable[[str], None] | None = None,
         on_disconnect: Callable[[str], None] | None = None,
     ) -> None:
-        """``on_disconnect`` is told the address of a peer whose connection is gone, unless we closed it."""
+        """``on_connect`` is told the address of a peer to which there is a new connection.
+
+        ``on_disconnect`` is told that of a peer whose connection is gone, unless we closed it.
+        """
         self._handlers: Mapping[int, Handler] = {} if handlers is None else handlers
         limits = limits or ClientLimits()
         self._connect_timeout_s = limits.connect_timeout_millis / 1000
@@ -51,6 +55,7 @@ class RemotingClient:
         self._addresses: dict[Connection, str] = {}
         self._opening: dict[str, asyncio.Task[Connection]] = {}
         self._notifying: set[asyncio.Task[None]] = set()
+        self._on_connect = on_connect
         self._on_disconnect = on_disconnect
         self._is_closed = False
 
@@ -168,6 +173,8 @@ class RemotingClient:
         if connection.is_open:
             self._by_address[address] = connection
             self._addresses[connection] = address
+            if self._on_connect is not None:
+                self._on_connect(address)
         return connection
 
     def _on_attempt_over(self, address: str, attempt: asyncio.Task[Connection]) -> None:

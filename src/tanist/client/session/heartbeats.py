@@ -56,6 +56,11 @@ class Heartbeats:
         """Something changed: tell the brokers at once."""
         self._is_due.set()
 
+    def meet(self, address: str) -> None:
+        """There is a connection to a broker. If it is not for a heartbeat, one is due: it may be back."""
+        if address not in self._told:
+            self.soon()
+
     def forget(self, address: str) -> None:
         """The connection to a broker is gone, and what it knew of us with it."""
         self._told.discard(address)

@@ -20,11 +20,14 @@ class Wire:
         settings: ClientSettings,
         handlers: Mapping[int, Handler],
         *,
+        on_connect: Callable[[str], None],
         on_disconnect: Callable[[str], None],
     ) -> None:
         self._credentials = settings.credentials
         self._timeout_s = settings.timeout_s
-        self.remoting = RemotingClient(handlers, tls=settings.tls, on_disconnect=on_disconnect)
+        self.remoting = RemotingClient(
+            handlers, tls=settings.tls, on_connect=on_connect, on_disconnect=on_disconnect
+        )
 
     async def ask(
         self,

@@ -101,6 +101,22 @@ def test_a_broker_that_does_not_answer_is_told_again_soon() -> None:
     play(scenario)
 
 
+def test_a_broker_that_somebody_else_could_connect_to_again_is_told_at_once() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.down = {"m:1"}
+        bench.heartbeats.start()
+        await until(lambda: len(bench.told) == 6)  # The next pause has at least 0.8 s.
+        bench.down.clear()
+        bench.heartbeats.meet("m:1")
+        await turns()
+        assert len(bench.told) == 7
+        bench.heartbeats.meet("m:1")
+        await turns()
+        assert len(bench.told) == 7
+
+    play(scenario)
+
+
 def test_a_broker_that_hangs_up_on_every_heartbeat_is_told_again_with_pauses() -> None:
     async def scenario(bench: Bench) -> None:
         bench.heartbeats.start()
