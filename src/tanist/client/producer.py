@@ -230,6 +230,7 @@ class Producer:
         True
 
         Raises NoReply if none comes in time, or what ``send`` raises. A reply that comes later is dropped.
+        As with ``send``, waiting for its turn while very many sends are on their way may take longer.
         """
         requests = self._parts().requests
         _check_send(message, None, timeout_s)

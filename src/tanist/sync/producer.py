@@ -9,6 +9,7 @@ from typing import Required, Self, TypedDict, Unpack
 from tanist import client
 from tanist.client import (
     Credentials,
+    InvalidArgument,
     Message,
     MessageQueue,
     Outcome,
@@ -52,6 +53,8 @@ class Producer:
         **settings: Unpack[ProducerSettings],
     ) -> None:
         """``on_check`` is called in a thread, when a broker asks what became of a transaction."""
+        if on_check is not None and not callable(on_check):
+            raise InvalidArgument("on_check", on_check, "give a function that returns an Outcome")
         self._producer = client.Producer(
             on_check=None if on_check is None else _in_thread(on_check), **settings
         )

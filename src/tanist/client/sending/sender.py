@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 
-from tanist.client.errors import InvalidArgument, NoRoute
+from tanist.client.errors import ClientClosed, InvalidArgument, NoRoute
 from tanist.client.message import Message, Receipt
 from tanist.client.sending.attempts import Attempts, is_of_the_broker, is_route_old
 from tanist.client.sending.faults import BrokerFaults
@@ -245,7 +245,7 @@ class Sender:
             if attempts is None:
                 raise error from None
             attempts.give_up("name servers", error)
-        except (NoRoute, TopicNotFound) as error:
+        except (NoRoute, TopicNotFound, ClientClosed) as error:
             if attempts is None:
                 raise
             attempts.give_up("name servers", error)
