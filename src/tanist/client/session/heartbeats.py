@@ -25,6 +25,8 @@ from tanist.protocol.headers.client import UnregisterClientRequest
 _log = logging.getLogger(__name__)
 
 _FAREWELL_S = 1.0
+_LEAST_APART_S = 0.05
+"""A broker that hangs up after each heartbeat is not to be told without end."""
 
 
 class Heartbeats:
@@ -100,10 +102,11 @@ class Heartbeats:
         await asyncio.gather(*(self._take_leave(address, header) for address in tuple(self._told)))
 
     async def _beat(self) -> None:
-        backoff = Backoff()
+        backoff, now_s = Backoff(), asyncio.get_running_loop().time
         while True:
             self._is_due.clear()
             wait_s = self._period_s
+            next_s = now_s() + _LEAST_APART_S
             if await self.beat():
                 backoff.reset()
             else:
@@ -111,6 +114,7 @@ class Heartbeats:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._is_due.wait()
+            await asyncio.sleep(next_s - now_s())
 
     async def _tell(self, address: str, body: bytes, timeout_s: float | None = None) -> bool:
         request = Command.request(RequestCode.HEART_BEAT, body=body)

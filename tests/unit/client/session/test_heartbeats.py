@@ -2,6 +2,10 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
+
+from tanist.client.session import heartbeats
+from tanist.client.session.backoff import Backoff
 from tanist.client.session.heartbeats import Heartbeats
 from tanist.client.session.routes import RouteTable
 from tanist.client.session.tasks import OwnedTasks
@@ -101,18 +105,33 @@ def test_a_broker_that_does_not_answer_is_told_again_soon() -> None:
     play(scenario)
 
 
-def test_a_broker_that_somebody_else_could_connect_to_again_is_told_at_once() -> None:
+def test_a_broker_that_somebody_else_could_connect_to_again_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario(bench: Bench) -> None:
         bench.down = {"m:1"}
         bench.heartbeats.start()
-        await until(lambda: len(bench.told) == 6)  # The next pause has at least 0.8 s.
+        await until(lambda: len(bench.told) == 1)
+        await turns()
         bench.down.clear()
         bench.heartbeats.meet("m:1")
-        await turns()
-        assert len(bench.told) == 7
+        await until(lambda: len(bench.told) == 2)
         bench.heartbeats.meet("m:1")
         await turns()
-        assert len(bench.told) == 7
+        assert not bench.heartbeats._is_due.is_set()
+
+    # The pause after a failure is longer than the test waits.
+    monkeypatch.setattr(heartbeats, "Backoff", lambda: Backoff(first_s=3600, most_s=3600))
+    play(scenario)
+
+
+def test_a_broker_that_hangs_up_after_every_heartbeat_is_told_now_and_then() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.heartbeats.start()
+        for _ in range(200):
+            await turns(1)
+            bench.heartbeats.forget("m:1")
+        assert len(bench.told) < 10
 
     play(scenario)
 
