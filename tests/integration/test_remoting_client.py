@@ -340,6 +340,24 @@ def test_a_peer_that_says_go_away_is_left_once_and_answers_what_it_was_asked(run
 
 
 @on_both_loops
+def test_cancelled_requests_take_no_room_of_others(run: Run) -> None:
+    async def scenario() -> None:
+        parked: list[Command] = []
+        limits = ClientLimits(client_async_semaphore_value=2)
+        handlers: dict[int, Handler] = {**HANDLERS, PARK: lambda request, _: parked.append(request)}
+        async with serving(handlers) as server, asking(limits=limits) as client:
+            for count in (2, 4):
+                given_up = [asyncio.ensure_future(ask(client, address_of(server), PARK)) for _ in range(2)]
+                await until(lambda count=count: len(parked) == count)
+                for request in given_up:
+                    request.cancel()
+                await asyncio.wait(given_up)
+            assert (await ask(client, address_of(server))).code == ResponseCode.SUCCESS
+
+    run(scenario())
+
+
+@on_both_loops
 @pytest.mark.parametrize("host", ["a..b", ".a", "a" * 70])
 def test_a_name_that_can_not_be_one_is_no_connection(run: Run, host: str) -> None:
     async def scenario() -> None:

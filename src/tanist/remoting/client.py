@@ -74,7 +74,11 @@ class RemotingClient:
             deadline_s = loop.time() + timeout_s
             connection = await self._connect(address, timeout_s if connect_s is None else connect_s)
             timeout_s = deadline_s - loop.time()
-        answer = await connection.request(command, timeout_s)
+        try:
+            answer = await connection.request(command, timeout_s)
+        except asyncio.CancelledError:
+            connection.withdraw(command)
+            raise
         if answer.code == ResponseCode.GO_AWAY:
             self._leave(address, connection)
         return answer
