@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tanist.client import Credentials, InvalidArgument, Message, Producer, Receipt, SendFailed, SendStatus
+from tanist.client import (
+    Credentials,
+    InvalidArgument,
+    Message,
+    NoRoute,
+    Producer,
+    Receipt,
+    SendFailed,
+    SendStatus,
+)
 from tanist.client.received import ReceivedMessage, decode_messages
 from tanist.errors import ConnectFailed
 from tanist.model.route import MessageQueue
@@ -108,9 +117,12 @@ def test_a_message_goes_to_the_queue_that_is_chosen(names: NameServerProcess, br
         async with Producer(group="g", namesrv=names.address) as producer:
             receipts = [await producer.send(Message("Chosen", b"x"), queue=queue) for _ in range(5)]
             assert {receipt.queue for receipt in receipts} == {queue}
-            missing = MessageQueue(topic="Chosen", broker_name="nobody", queue_id=0)
+            missing = MessageQueue(topic="Chosen", broker_name=broker.name, queue_id=99)
             with pytest.raises(InvalidArgument, match="queue="):
                 await producer.send(Message("Chosen", b"x"), queue=missing)
+            elsewhere = MessageQueue(topic="Chosen", broker_name="nobody", queue_id=0)
+            with pytest.raises(NoRoute, match="broker nobody"):
+                await producer.send(Message("Chosen", b"x"), queue=elsewhere)
 
     asyncio.run(scenario())
     assert len(read(broker, "Chosen", 3)) == 5

@@ -173,6 +173,7 @@ def test_what_no_broker_would_take_is_not_tried_again() -> None:
 
 def test_a_broker_that_does_not_answer_leaves_the_caller_in_doubt() -> None:
     async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        await producer.send(M)  # Finding the broker takes its time, too.
         cluster.brokers["a"].answer = ignore
         with pytest.raises(SendFailed) as failed:
             await producer.send(M, timeout_s=0.2)
@@ -325,6 +326,28 @@ def test_sends_with_one_sharding_key_stay_in_order_also_when_one_is_tried_again(
     run(scenario)
 
 
+def test_a_one_way_message_does_not_overtake_others_of_its_sharding_key() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        broker = cluster.brokers["a"]
+        stored: list[bytes] = []
+
+        def refuse_the_first(request: Command) -> Command:
+            if len(broker.sent) == 1:
+                return request.reply(R.SYSTEM_BUSY)
+            stored.append(bytes(request.body))
+            return accept(request)
+
+        broker.answer = refuse_the_first
+        first = asyncio.ensure_future(producer.send(Message("T", b"1", sharding_key="k")))
+        second = asyncio.ensure_future(producer.send_oneway(Message("T", b"2", sharding_key="k")))
+        await asyncio.gather(first, second)
+        await until(lambda: len(broker.sent) == 3)
+        assert [request.body for request in broker.sent] == [b"1", b"1", b"2"]
+        assert len(producer._parts().sender._key_turns) == 0
+
+    run(scenario)
+
+
 def test_a_queue_that_the_topic_does_not_have_is_refused_before_it_is_sent() -> None:
     async def scenario(cluster: FakeCluster, producer: Producer) -> None:
         with pytest.raises(InvalidArgument, match="queue="):
@@ -332,6 +355,82 @@ def test_a_queue_that_the_topic_does_not_have_is_refused_before_it_is_sent() -> 
         assert cluster.sent == []
 
     run(scenario)
+
+
+def test_a_chosen_queue_that_goes_while_it_is_tried_leaves_the_caller_in_doubt() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        broker = cluster.brokers["a"]
+
+        def hang_up(_request: Command) -> None:
+            cluster.without["T"] = {"a"}
+            broker.connections[-1].close("the test hangs up")
+
+        queue = (await producer.send(M)).queue
+        queue = MessageQueue(topic="T", broker_name="a", queue_id=queue.queue_id)
+        broker.answer = hang_up
+        with pytest.raises(SendFailed) as failed:
+            await producer.send(M, queue=queue)
+        assert failed.value.may_be_stored
+        with pytest.raises(NoRoute, match="no queue of it at broker a"):
+            await until_refreshed(producer, queue)
+
+    run(scenario, "a", "b", retries=100, timeout_s=9)
+
+
+async def until_refreshed(producer: Producer, queue: MessageQueue) -> None:
+    """Send until the route has been asked for again."""
+    while True:
+        try:
+            await producer.send(M, queue=queue)
+        except SendFailed:
+            await asyncio.sleep(0)
+
+
+def test_a_sharding_key_keeps_its_queue_through_all_tries_also_if_the_route_changes() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        message = Message("T", b"x", sharding_key="hello")
+        broker = cluster.brokers[(await producer.send(message)).queue.broker_name]
+
+        def lose_the_route(request: Command) -> Command:
+            cluster.without["T"] = {broker.name}
+            return request.reply(R.SYSTEM_BUSY)
+
+        broker.answer = lose_the_route
+        producer._parts().session.routes.suspect()
+        with pytest.raises(SendFailed) as failed:
+            await producer.send(message)
+        assert {name for name, _ in failed.value.failures} == {broker.name}
+        assert (await producer.send(message)).queue.broker_name != broker.name
+
+    run(scenario, "a", "b", retries=100, timeout_s=9)
+
+
+def test_nothing_is_sent_any_more_when_the_time_is_over() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        await producer.send(M)
+        cluster.brokers["a"].answer = refuse(R.SYSTEM_BUSY)
+        with pytest.raises(SendFailed) as failed:
+            await producer.send(M, timeout_s=1.5)
+        assert not failed.value.may_be_stored
+        assert len(cluster.sent) == len(failed.value.failures) + 1
+
+    run(scenario, retries=100)
+
+
+def test_a_producer_that_is_opened_again_gives_ids_of_another_kind() -> None:
+    """As two processes do that were forked when it was made and not open yet."""
+
+    async def play() -> None:
+        kinds: set[str] = set()
+        async with FakeCluster("a") as cluster:
+            producer = Producer(group="g", namesrv=cluster.namesrv)
+            for _ in range(2):
+                async with producer:
+                    # The address, the process and a number by chance; the time and a count follow.
+                    kinds.add((await producer.send(M)).message_id[:20])
+        assert len(kinds) == 2
+
+    asyncio.run(play())
 
 
 def test_an_unknown_topic_borrows_the_brokers_of_the_template_until_its_route_is_known() -> None:
@@ -401,6 +500,43 @@ def test_ten_thousand_sends_at_once_share_one_connection() -> None:
         assert len(set(broker.connections)) == 1
 
     run(scenario, timeout_s=60)
+
+
+def test_a_send_that_is_cancelled_at_any_moment_gives_back_its_turn_and_its_room() -> None:
+    async def scenario(cluster: FakeCluster, producer: Producer) -> None:
+        sender = producer._parts().sender
+        message = Message("T", b"x", sharding_key="k")
+        for count in range(40):
+            sends = [asyncio.ensure_future(producer.send(message)) for _ in range(3)]
+            await turns(count)
+            sends[count % 3].cancel()
+            await in_time(asyncio.wait(sends))
+            assert sum(not send.cancelled() for send in sends) >= 2
+            assert (sender._in_flight.count, sender._in_flight.size_bytes, len(sender._key_turns)) == (
+                0,
+                0,
+                0,
+            )
+
+    run(scenario)
+
+
+def test_closing_that_is_cancelled_at_any_moment_leaves_no_connection_and_no_task() -> None:
+    async def play() -> None:
+        async with FakeCluster("a", "b") as cluster:
+            for count in range(1, 30):
+                producer = await Producer(group="g", namesrv=cluster.namesrv, trace=True).__aenter__()
+                await producer.send(M)
+                remoting = producer._parts().session.wire.remoting
+                closing = asyncio.ensure_future(producer.__aexit__(None, None, None))
+                await turns(count)
+                closing.cancel()
+                await in_time(asyncio.wait([closing]))
+                await until(lambda remoting=remoting: not len(remoting._connections))
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            assert not [task for task in others if "tanist/client" in str(task.get_coro())]
+
+    asyncio.run(play())
 
 
 def test_a_cancelled_send_leaves_nothing_behind() -> None:

@@ -213,7 +213,7 @@ def test_a_half_that_a_broker_may_have_is_not_sent_to_another_one() -> None:
             for broker in cluster.brokers.values():
                 broker.answer = lambda _: None
             async with Producer(
-                group=GROUP, namesrv=cluster.namesrv, timeout_s=0.5, on_check=Asked()
+                group=GROUP, namesrv=cluster.namesrv, timeout_s=2, on_check=Asked()
             ) as producer:
                 with pytest.raises(SendFailed) as failed:
                     async with producer.transaction(ORDER):

@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from typing import Any
 
 import pytest
 
 from tanist.errors import ConnectFailed, ConnectionLost, RequestTimeout, TooBusy
-from tanist.protocol import Command
+from tanist.protocol import Command, ResponseCode
 from tanist.remoting import ClientLimits, CloseCause, Connection, Handler, RemotingClient, RemotingServer
 from tests.support.conditions import until
 from tests.support.remoting import (
@@ -29,9 +29,13 @@ from tests.support.remoting import (
 
 @contextlib.asynccontextmanager
 async def asking(
-    handlers: Mapping[int, Handler] | None = None, *, limits: ClientLimits | None = None
+    handlers: Mapping[int, Handler] | None = None,
+    *,
+    limits: ClientLimits | None = None,
+    on_connect: Callable[[str], None] | None = None,
+    on_disconnect: Callable[[str], None] | None = None,
 ) -> AsyncGenerator[RemotingClient]:
-    client = RemotingClient(handlers, limits=limits)
+    client = RemotingClient(handlers, limits=limits, on_connect=on_connect, on_disconnect=on_disconnect)
     try:
         yield client
     finally:
@@ -125,6 +129,7 @@ def test_a_silent_peer_times_out_and_its_connection_serves_on(run: Run) -> None:
     async def scenario() -> None:
         handlers: dict[int, Handler] = {**HANDLERS, PARK: lambda _request, _connection: None}
         async with serving(handlers) as server, asking() as client:
+            await ask(client, address_of(server))  # Connecting takes its time, too.
             with pytest.raises(RequestTimeout, match="did not answer request code 3 within"):
                 await ask(client, address_of(server), PARK, timeout_s=0.05)
             assert (await ask(client, address_of(server))).body == b"x"
@@ -236,7 +241,7 @@ def test_too_many_requests_at_once_are_refused(run: Run) -> None:
         limits = ClientLimits(client_async_semaphore_value=2)
         async with serving(handlers) as server, asking(limits=limits) as client:
             outcomes = await asyncio.gather(
-                *(ask(client, address_of(server), PARK, timeout_s=0.1) for _ in range(3)),
+                *(ask(client, address_of(server), PARK, timeout_s=1) for _ in range(3)),
                 return_exceptions=True,
             )
             assert [type(outcome) for outcome in outcomes] == [RequestTimeout, RequestTimeout, TooBusy]
@@ -302,25 +307,64 @@ def test_connecting_may_be_left_less_time_than_the_answer(run: Run) -> None:
 
 
 @on_both_loops
-def test_a_peer_that_is_left_answers_what_it_was_asked_and_is_asked_on_a_new_connection(run: Run) -> None:
+def test_a_peer_that_says_go_away_is_left_once_and_answers_what_it_was_asked(run: Run) -> None:
     async def scenario() -> None:
         parked: list[tuple[Command, Connection]] = []
+        come: list[str] = []
+        gone: list[str] = []
 
         def park(request: Command, connection: Connection) -> None:
             parked.append((request, connection))
 
-        async with serving({**HANDLERS, PARK: park}) as server, asking() as client:
+        async with (
+            serving({**HANDLERS, PARK: park}) as server,
+            asking(on_connect=come.append, on_disconnect=gone.append) as client,
+        ):
             address = address_of(server)
-            early = asyncio.ensure_future(ask(client, address, PARK))
-            await until(lambda: bool(parked))
-            client.leave(address)
+            early = [asyncio.ensure_future(ask(client, address, PARK)) for _ in range(3)]
+            await until(lambda: len(parked) == 3)
+            (first, connection), (second, _), (third, _) = parked
+            connection.send(first.reply(ResponseCode.GO_AWAY))
+            assert (await early[0]).code == ResponseCode.GO_AWAY
+            assert gone == [address]
             await ask(client, address)
             assert server.connection_count == 2
-            request, connection = parked[0]
-            connection.send(request.reply(body=b"late"))
-            assert bytes((await early).body) == b"late"
-            # Nothing is there to be left any more, and that is no mistake.
-            client.leave("127.0.0.1:1")
+            connection.send(second.reply(ResponseCode.GO_AWAY))
+            await early[1]
+            await ask(client, address)
+            assert server.connection_count == 2
+            connection.send(third.reply(body=b"late"))
+            assert bytes((await early[2]).body) == b"late"
+            assert (come, gone) == ([address] * 2, [address])
+
+    run(scenario())
+
+
+@on_both_loops
+def test_cancelled_requests_take_no_room_of_others(run: Run) -> None:
+    async def scenario() -> None:
+        parked: list[Command] = []
+        limits = ClientLimits(client_async_semaphore_value=2)
+        handlers: dict[int, Handler] = {**HANDLERS, PARK: lambda request, _: parked.append(request)}
+        async with serving(handlers) as server, asking(limits=limits) as client:
+            for count in (2, 4):
+                given_up = [asyncio.ensure_future(ask(client, address_of(server), PARK)) for _ in range(2)]
+                await until(lambda count=count: len(parked) == count)
+                for request in given_up:
+                    request.cancel()
+                await asyncio.wait(given_up)
+            assert (await ask(client, address_of(server))).code == ResponseCode.SUCCESS
+
+    run(scenario())
+
+
+@on_both_loops
+@pytest.mark.parametrize("host", ["a..b", ".a", "a" * 70])
+def test_a_name_that_can_not_be_one_is_no_connection(run: Run, host: str) -> None:
+    async def scenario() -> None:
+        async with asking() as client:
+            with pytest.raises(ConnectFailed):
+                await ask(client, f"{host}:9876")
 
     run(scenario())
 

@@ -200,6 +200,8 @@ def test_a_wrong_argument_is_told_at_the_call_and_begins_no_thread(broker: Embed
     before = thread_names()
     with pytest.raises(InvalidArgument, match="group"):
         Producer(group="no group", namesrv=broker.namesrv)
+    with pytest.raises(InvalidArgument, match="on_check"):
+        producer_of(broker, on_check="commit")
     with pytest.raises(InvalidArgument, match="topics"):
         consumer_of(broker, topics={})
     assert thread_names() == before

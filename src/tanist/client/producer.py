@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -97,13 +98,15 @@ class Producer:
         self._retries = retries
         self._is_traced = trace
         self._on_check = on_check
-        self._maker = OutgoingMaker(
+        self._make_maker = partial(
+            OutgoingMaker,
             self._settings.clock,
             local_address=local_address(self._settings.namesrv[0]),
             max_message_bytes=max_message_bytes,
             compress_from_bytes=compress_from_bytes,
             compression=compression,
         )
+        self._make_maker()  # It tells what is wrong with its arguments.
         self._opened: _Opened | None = None
 
     async def __aenter__(self) -> Self:
@@ -113,7 +116,9 @@ class Producer:
         handlers: dict[int, Handler] = {}
         session = Session(self._settings, handlers=handlers, describe=self._describe)
         tracer = make_tracer(session, group=self._group, is_consumer=False) if self._is_traced else None
-        sender = Sender(session, self._maker, group=self._group, retries=self._retries, tracer=tracer)
+        # Processes that were forked from the one that made this producer must not give the same ids.
+        maker = self._make_maker()
+        sender = Sender(session, maker, group=self._group, retries=self._retries, tracer=tracer)
         transactions = Transactions(
             session, sender, group=self._group, on_check=self._on_check, tracer=tracer
         )
@@ -225,6 +230,7 @@ class Producer:
         True
 
         Raises NoReply if none comes in time, or what ``send`` raises. A reply that comes later is dropped.
+        As with ``send``, waiting for its turn while very many sends are on their way may take longer.
         """
         requests = self._parts().requests
         _check_send(message, None, timeout_s)

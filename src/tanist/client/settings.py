@@ -4,6 +4,7 @@ import os
 import random
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -15,6 +16,8 @@ from tanist.remoting.tls import TlsSettings
 DEFAULT_NAMESRV = "127.0.0.1:9876"
 DEFAULT_TIMEOUT_S = 3.0
 MAX_TIMEOUT_S = 3600.0
+_FAR_AWAY = "192.0.2.1"
+"""An address that is nobody's, for examples, and so is reached by the way that leads out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +35,10 @@ class Credentials:
     security_token: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("access_key", "secret_key"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+        for name in ("access_key", "secret_key", "security_token"):
+            value = getattr(self, name)
+            if (not isinstance(value, str) or not value) and (name, value) != ("security_token", None):
                 raise InvalidArgument(name, "...", "give a str that is not empty")
-        if not isinstance(self.security_token, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidArgument("security_token", "...", "give a str, or leave it out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,17 +92,21 @@ def make_client_id(settings: ClientSettings, *, default_instance: str | None = N
 
 
 def local_address(namesrv: str) -> str:
-    """The address of this machine on the way to a name server. Nothing is sent."""
+    """The address of this machine on the way to a name server. Nothing is sent.
+
+    Looking a name up may take long, and the event loop stands still meanwhile. So of a name server that is
+    given by its name it is the address on the way out, and the name is looked up only where there is no such.
+    """
     host, _, port = namesrv.rpartition(":")
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(
-            host.removeprefix("[").removesuffix("]"), int(port), type=socket.SOCK_DGRAM
-        )[0]
-        with socket.socket(family, kind) as probe:
-            probe.connect(address)
-            return str(probe.getsockname()[0])
-    except OSError:
-        return "127.0.0.1"
+    host = host.removeprefix("[").removesuffix("]")
+    for place, flags in ((host, socket.AI_NUMERICHOST), (_FAR_AWAY, socket.AI_NUMERICHOST), (host, 0)):
+        with suppress(OSError, ValueError):  # Of a name that can not be one there is a ValueError.
+            found = socket.getaddrinfo(place, int(port), type=socket.SOCK_DGRAM, flags=flags)
+            family, kind, _, _, address = found[0]
+            with socket.socket(family, kind) as probe:
+                probe.connect(address)
+                return str(probe.getsockname()[0])
+    return "127.0.0.1"
 
 
 def _check_instance(instance: object) -> None:

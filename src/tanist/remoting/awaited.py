@@ -39,7 +39,7 @@ class AwaitedAnswers:
         return answer
 
     def withdraw(self, request: Command) -> None:
-        """Forget a request that could not be sent."""
+        """Forget a request that could not be sent, or whose answer nobody wants any more."""
         self._outstanding.take(request.opaque)
 
     def resolve(self, answer: Command) -> None:

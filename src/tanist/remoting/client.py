@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tanist.errors import ConnectFailed, RemotingError, TooBusy
-from tanist.protocol.codes import FLAG_ONE_WAY
+from tanist.protocol.codes import FLAG_ONE_WAY, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.frame import encode_command
 from tanist.remoting.connection import WRITE_BYTES, Connection, Handler
@@ -36,9 +36,13 @@ class RemotingClient:
         *,
         limits: ClientLimits | None = None,
         tls: TlsSettings | None = None,
+        on_connect: Callable[[str], None] | None = None,
         on_disconnect: Callable[[str], None] | None = None,
     ) -> None:
-        """``on_disconnect`` is told the address of a peer whose connection is gone, unless we closed it."""
+        """``on_connect`` is told the address of a peer to which there is a new connection.
+
+        ``on_disconnect`` is told that of a peer whose connection is gone, unless we closed it.
+        """
         self._handlers: Mapping[int, Handler] = {} if handlers is None else handlers
         limits = limits or ClientLimits()
         self._connect_timeout_s = limits.connect_timeout_millis / 1000
@@ -51,6 +55,7 @@ class RemotingClient:
         self._addresses: dict[Connection, str] = {}
         self._opening: dict[str, asyncio.Task[Connection]] = {}
         self._notifying: set[asyncio.Task[None]] = set()
+        self._on_connect = on_connect
         self._on_disconnect = on_disconnect
         self._is_closed = False
 
@@ -61,6 +66,7 @@ class RemotingClient:
 
         ``connect_s`` leaves connecting less time than that, for those who can ask somebody else.
         ConnectFailed and TooBusy mean that nothing was sent. Any answer is returned, whatever its code.
+        After one that says GO_AWAY the next request opens a new connection.
         """
         connection = self._by_address.get(address)
         if connection is None or not connection.is_open:
@@ -68,7 +74,14 @@ class RemotingClient:
             deadline_s = loop.time() + timeout_s
             connection = await self._connect(address, timeout_s if connect_s is None else connect_s)
             timeout_s = deadline_s - loop.time()
-        return await connection.request(command, timeout_s)
+        try:
+            answer = await connection.request(command, timeout_s)
+        except asyncio.CancelledError:
+            connection.withdraw(command)
+            raise
+        if answer.code == ResponseCode.GO_AWAY:
+            self._leave(address, connection)
+        return answer
 
     async def post(self, address: str, command: Command, *, timeout_s: float) -> None:
         """Send a one-way request when the peer keeps up: who posts without end does not fill the memory.
@@ -77,6 +90,7 @@ class RemotingClient:
         """
         command.flag |= FLAG_ONE_WAY
         frame = encode_command(command)
+        deadline_s = asyncio.get_running_loop().time() + timeout_s
         connection = self._by_address.get(address)
         if connection is None or not connection.is_open:
             connection = await self._connect(address, timeout_s)
@@ -84,7 +98,7 @@ class RemotingClient:
             await asyncio.sleep(0)  # It is written now, and others get their turn.
         if connection.is_behind:
             try:
-                async with asyncio.timeout(timeout_s):
+                async with asyncio.timeout_at(deadline_s):
                     await connection.caught_up()
             except TimeoutError:
                 raise TooBusy(address, f"it took too little of what was sent for {timeout_s:g} s") from None
@@ -103,23 +117,16 @@ class RemotingClient:
             self._notifying.add(task)
             task.add_done_callback(self._notifying.discard)
 
-    def leave(self, address: str) -> None:
-        """Have the next request open a new connection, as a peer wishes that is about to stop.
-
-        What was asked on the old one is still answered there; the peer closes it.
-        """
-        connection = self._by_address.pop(address, None)
-        if connection is not None:
-            self._addresses.pop(connection)
-
     async def close(self) -> None:
         """Close every connection; whoever waits for an answer gets ConnectionLost."""
         self._is_closed = True
         tasks: list[asyncio.Task[Any]] = [*self._opening.values(), *self._notifying]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._connections.close(_CLOSE_GRACE_S, "the client is closed")
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            await self._connections.close(_CLOSE_GRACE_S, "the client is closed")
 
     async def _connect_and_send(self, address: str, command: Command) -> None:
         try:
@@ -159,7 +166,7 @@ class RemotingClient:
             is_opened = True
         except TimeoutError:
             raise ConnectFailed(address, f"no connection within {self._connect_timeout_s:g} s") from None
-        except OSError as error:
+        except (OSError, ValueError) as error:  # Of a name that can not be one there is a ValueError.
             raise ConnectFailed(address, str(error)) from error
         finally:
             if not is_opened and connection in self._connections:
@@ -170,6 +177,8 @@ class RemotingClient:
         if connection.is_open:
             self._by_address[address] = connection
             self._addresses[connection] = address
+            if self._on_connect is not None:
+                self._on_connect(address)
         return connection
 
     def _on_attempt_over(self, address: str, attempt: asyncio.Task[Connection]) -> None:
@@ -177,11 +186,18 @@ class RemotingClient:
         if not attempt.cancelled():
             attempt.exception()  # Read, because those who asked may have stopped waiting.
 
+    def _leave(self, address: str, connection: Connection) -> None:
+        """A peer is about to stop. What it was asked on this connection it answers there, and closes it."""
+        if self._by_address.get(address) is connection:
+            self._on_close(connection)
+
     def _on_close(self, connection: Connection) -> None:
         address = self._addresses.pop(connection, None)
-        if address is not None and self._by_address[address] is connection:
+        if address is None:
+            return
+        if self._by_address.get(address) is connection:
             del self._by_address[address]
-        if address is not None and self._on_disconnect is not None and not self._is_closed:
+        if self._on_disconnect is not None and not self._is_closed:
             self._on_disconnect(address)
 
 

@@ -236,6 +236,11 @@ class Connection(asyncio.Protocol):
             self._flush()
         return answer
 
+    def withdraw(self, command: Command) -> None:
+        """Nobody waits for the answer to this request any more: it takes no room of others."""
+        if self._awaited is not None:
+            self._awaited.withdraw(command)
+
     def close(self, reason: str) -> None:
         """Close it once all that was sent has left. The reason is for logs and for whoever waits here."""
         self.end(CloseCause.OURS, reason)

@@ -26,6 +26,8 @@ class LoopThread:
     def __init__(self, kind: str) -> None:
         """``kind`` is what errors call the client, and the thread too."""
         self._kind = kind
+        # Whoever has it and finds a loop may hand work to it: the loop is not stopped meanwhile.
+        self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
@@ -49,11 +51,17 @@ class LoopThread:
 
     def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         """Begin with ``work`` in the loop. Cancelling what is returned cancels the work."""
-        if self._loop is None:
+        if threading.current_thread() is self._thread:
             work.close()
-            raise ClientClosed(self._kind)
-        assert threading.current_thread() is not self._thread, "a blocking call would wait for itself"
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+            raise RuntimeError(
+                f"a blocking call in the thread of the {self._kind}'s loop would wait for itself"
+            )
+        with self._lock:
+            # In a forked process there is no such thread any more.
+            if self._loop is not None and self._thread is not None and self._thread.is_alive():
+                return asyncio.run_coroutine_threadsafe(work, self._loop)
+        work.close()
+        raise ClientClosed(self._kind)
 
     def wait(self, future: "Future[T]") -> T:
         """What comes of work that was begun. Ctrl-C cancels it."""
@@ -72,11 +80,12 @@ class LoopThread:
         return self.call(work())
 
     def close(self) -> None:
-        """End the loop and its thread."""
-        if self._loop is not None and self._thread is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        """End the loop and its thread. Whoever still waits for an answer gets ClientClosed."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None and self._thread is not None and self._thread.is_alive():
+            loop.call_soon_threadsafe(loop.stop)
             self._thread.join()
-            self._loop = None
 
     def _run(self, started: "Future[asyncio.AbstractEventLoop]") -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -1,9 +1,11 @@
+import socket
 from typing import Any
 
 import pytest
 
+from tanist.client import settings
 from tanist.client.errors import InvalidArgument
-from tanist.client.settings import ClientSettings, Credentials, make_client_id, make_settings
+from tanist.client.settings import ClientSettings, Credentials, local_address, make_client_id, make_settings
 
 
 def settings_of(**changes: Any) -> ClientSettings:
@@ -28,6 +30,7 @@ def test_several_name_servers_come_as_one_text_or_as_a_sequence(namesrv: Any) ->
         *(("namesrv", value) for value in ("", "host", "host:", ":9876", "host:0", "host:99999", [], 5, [5])),
         *(("timeout_s", value) for value in (0, -1, "3", None)),
         ("credentials", ("key", "secret")),
+        *(("tls", value) for value in (True, "tls")),
         ("instance", ""),
         ("instance", 5),
         ("instance", "a/../b"),
@@ -53,6 +56,12 @@ def test_credentials_are_texts(given: Any) -> None:
         Credentials(*given)
 
 
+@pytest.mark.parametrize("token", ["", 5])
+def test_a_security_token_is_a_text(token: Any) -> None:
+    with pytest.raises(InvalidArgument, match="security_token"):
+        Credentials("key", "secret", token)
+
+
 def test_two_clients_of_one_process_have_different_ids() -> None:
     settings = settings_of()
     assert make_client_id(settings) != make_client_id(settings)
@@ -60,3 +69,26 @@ def test_two_clients_of_one_process_have_different_ids() -> None:
 
 def test_a_client_with_an_instance_keeps_its_id_from_start_to_start() -> None:
     assert make_client_id(settings_of(instance="billing-1")) == "127.0.0.1@billing-1"
+
+
+def test_a_name_is_not_looked_up_where_the_event_loop_would_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_up: list[str] = []
+    real = socket.getaddrinfo
+
+    def look_up(host: str, port: int, *, type: int, flags: int = 0) -> Any:  # noqa: A002
+        if not flags & socket.AI_NUMERICHOST:
+            looked_up.append(host)
+        return real(host, port, type=type, flags=flags | socket.AI_NUMERICHOST)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    assert local_address("127.0.0.1:9876") == "127.0.0.1"
+    monkeypatch.setattr(settings, "_FAR_AWAY", "127.0.0.1")
+    assert local_address("mq.example.org:9876") == "127.0.0.1"
+    assert looked_up == []
+
+
+@pytest.mark.parametrize("namesrv", ["a..b:9876", "[::1]:9876", "[no address]:9876"])
+def test_a_client_has_an_id_whatever_its_name_server_is_called(namesrv: str) -> None:
+    assert make_client_id(settings_of(namesrv=namesrv, instance="one")).endswith("@one")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from uuid import uuid4
 
-from tanist.client.errors import ClientClosed, NoReply, SendFailed
+from tanist.client.errors import ClientClosed, NoReply, NoRoute, SendFailed
 from tanist.client.message import Message
 from tanist.client.received import ReceivedMessage
 from tanist.client.requests.replies import make_reply, read_reply, reply_topics, request_properties
@@ -85,7 +85,7 @@ class Requests:
             try:
                 await send(queue=nearest, retries=0)
                 return
-            except SendFailed as error:
+            except (SendFailed, NoRoute) as error:
                 _log.debug("reply goes another way broker=%s error=%s", reply.broker_name, error)
         await send()
 

@@ -69,6 +69,11 @@ class Attempts:
     def give_up(self, broker_name: str, error: MQError) -> NoReturn:
         """Raise what tells of all failures, this last one included."""
         self._note(broker_name, error)
+        self.end()
+
+    def end(self) -> NoReturn:
+        """Raise what tells of all failures so far."""
+        error = self._failures[-1][1]
         raise SendFailed(self._topic, self._failures, may_be_stored=self._may_be_stored) from error
 
     def _note(self, broker_name: str, error: MQError) -> None:

@@ -6,7 +6,8 @@ again: of two sends that are on their way at the same time either may be stored 
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import AsyncGenerator, Hashable
+from contextlib import asynccontextmanager
 
 from tanist.client.errors import ClientClosed
 
@@ -19,6 +20,15 @@ class KeyTurns:
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @asynccontextmanager
+    async def turn(self, key: Hashable) -> AsyncGenerator[None]:
+        """Do the block when all that came before with this key is done."""
+        await self.enter(key)
+        try:
+            yield
+        finally:
+            self.leave(key)
 
     async def enter(self, key: Hashable) -> None:
         """Wait until all that came before with this key have left."""

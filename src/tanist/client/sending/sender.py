@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 
-from tanist.client.errors import InvalidArgument, NoRoute
+from tanist.client.errors import ClientClosed, InvalidArgument, NoRoute
 from tanist.client.message import Message, Receipt
 from tanist.client.sending.attempts import Attempts, is_of_the_broker, is_route_old
 from tanist.client.sending.faults import BrokerFaults
@@ -99,23 +99,30 @@ class Sender:
     ) -> None:
         """Send without an answer: it is not known whether a broker took it."""
         outgoing = self._maker.make(message, extra=extra, sys_flag=0)
-        if self._maker.is_to_compress(outgoing):
-            outgoing = await self._compress(outgoing)
-        deadline_s = self._now_s() + self._timeout_s
-        chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
-        request = make_request(self._group, outgoing, RequestCode.SEND_MESSAGE_V2, chosen)
-        try:
-            await self._wire.post(self._address_of(chosen), request, timeout_s=self._timeout_s)
-        except RemotingError:
-            self._faults.on_failure(chosen.broker_name, now_s=self._now_s())
-            self._session.routes.suspect()
-            raise
+        if outgoing.sharding_key is None:
+            await self._post(outgoing, queue)
+            return
+        async with self._key_turns.turn((outgoing.topic, outgoing.sharding_key)):
+            await self._post(outgoing, queue)
 
     def close(self) -> None:
         """Let no further try begin, and end those that wait for their turn."""
         self._is_closed = True
         self._key_turns.close()
         self._in_flight.close()
+
+    async def _post(self, outgoing: Outgoing, queue: MessageQueue | None) -> None:
+        if self._maker.is_to_compress(outgoing):
+            outgoing = await self._compress(outgoing)
+        deadline_s = self._now_s() + self._timeout_s
+        chosen = await self._choose(outgoing, queue, None, deadline_s=deadline_s)
+        request = make_request(self._group, outgoing, RequestCode.SEND_MESSAGE_V2, chosen)
+        try:
+            await self._wire.post(self._address_of(chosen), request, timeout_s=deadline_s - self._now_s())
+        except RemotingError:
+            self._faults.on_failure(chosen.broker_name, now_s=self._now_s())
+            self._session.routes.suspect()
+            raise
 
     async def _deliver(
         self,
@@ -128,12 +135,8 @@ class Sender:
     ) -> Receipt:
         if outgoing.sharding_key is None:
             return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
-        key = (outgoing.topic, outgoing.sharding_key)
-        await self._key_turns.enter(key)
-        try:
+        async with self._key_turns.turn((outgoing.topic, outgoing.sharding_key)):
             return await self._deliver_in_turn(outgoing, code, queue, timeout_s, retries)
-        finally:
-            self._key_turns.leave(key)
 
     async def _deliver_in_turn(
         self,
@@ -179,6 +182,8 @@ class Sender:
         attempts: Attempts | None = None
         while True:
             chosen = await self._choose(outgoing, queue, attempts, deadline_s=deadline_s)
+            if outgoing.sharding_key is not None:
+                queue = chosen  # It stays so for all tries, also if the route changes meanwhile.
             began_s = self._now_s()
             try:
                 answer = await self._wire.ask(
@@ -218,7 +223,7 @@ class Sender:
         if topic is None:
             topic = await self._find(outgoing.topic, attempts, timeout_s=deadline_s - now_s)
         if queue is not None:
-            chosen = await self._check_queue(queue, topic, timeout_s=deadline_s - now_s)
+            chosen = await self._check_queue(queue, topic, attempts, timeout_s=deadline_s - now_s)
         elif outgoing.sharding_key is not None:
             chosen = queue_of_key(topic.queues, outgoing.sharding_key)
         else:
@@ -226,7 +231,9 @@ class Sender:
             chosen = topic.round.next(self._faults, now_s=now_s, failed_broker=failed_broker)
         if attempts is not None and chosen.broker_name == attempts.failed_broker:
             pause_s = attempts.next_pause_s(random.random())  # noqa: S311
-            await asyncio.sleep(min(pause_s, deadline_s - now_s))
+            if self._now_s() + pause_s >= deadline_s:
+                attempts.end()
+            await asyncio.sleep(pause_s)
         return chosen
 
     async def _find(self, topic: str, attempts: Attempts | None, *, timeout_s: float) -> PublishTopic:
@@ -238,20 +245,25 @@ class Sender:
             if attempts is None:
                 raise error from None
             attempts.give_up("name servers", error)
-        except (NoRoute, TopicNotFound) as error:
+        except (NoRoute, TopicNotFound, ClientClosed) as error:
             if attempts is None:
                 raise
             attempts.give_up("name servers", error)
 
     async def _check_queue(
-        self, queue: MessageQueue, topic: PublishTopic, *, timeout_s: float
+        self, queue: MessageQueue, topic: PublishTopic, attempts: Attempts | None, *, timeout_s: float
     ) -> MessageQueue:
-        """The queue that the caller chose. The route may be too old to know it, so it is asked for again."""
+        """The queue that was chosen. The route may be too old to know it, so it is asked for again."""
         if queue not in topic.queues:
-            topic = await self._find(queue.topic, None, timeout_s=timeout_s)
-            if queue not in topic.queues:
-                raise InvalidArgument("queue", queue, f"the topic has {len(topic.queues)} others")
-        return queue
+            topic = await self._find(queue.topic, attempts, timeout_s=timeout_s)
+        if queue in topic.queues:
+            return queue
+        gone = NoRoute(queue.topic, f"there is no queue of it at broker {queue.broker_name} now")
+        if attempts is not None:
+            attempts.give_up(queue.broker_name, gone)
+        if queue.broker_name not in topic.broker_names:
+            raise gone
+        raise InvalidArgument("queue", queue, f"the topic has {len(topic.queues)} others")
 
     def _address_of(self, queue: MessageQueue) -> str:
         address = self._table.master_of(queue.broker_name)

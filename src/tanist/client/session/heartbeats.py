@@ -25,6 +25,8 @@ from tanist.protocol.headers.client import UnregisterClientRequest
 _log = logging.getLogger(__name__)
 
 _FAREWELL_S = 1.0
+_LEAST_APART_S = 0.05
+"""A broker that hangs up after each heartbeat is not to be told without end."""
 
 
 class Heartbeats:
@@ -44,7 +46,8 @@ class Heartbeats:
         self._tasks = tasks
         self._describe = describe
         self._period_s = period_s
-        self._told: set[str] = set()
+        self._told: set[str] = set()  # They may know us.
+        self._known: set[str] = set()  # They know us, by the connection that there is now.
         self._introduced: set[str] = set()  # They have answered, or failed to, since the last connection.
         self._is_due = asyncio.Event()
 
@@ -55,11 +58,19 @@ class Heartbeats:
         """Something changed: tell the brokers at once."""
         self._is_due.set()
 
+    def meet(self, address: str) -> None:
+        """There is a connection to a broker. If it is not for a heartbeat, one is due: it may be back."""
+        if address not in self._told:
+            self.soon()
+
     def forget(self, address: str) -> None:
         """The connection to a broker is gone, and what it knew of us with it."""
         self._told.discard(address)
         self._introduced.discard(address)
-        self.soon()
+        if address in self._known:
+            self._known.discard(address)
+            self.soon()
+        # Else it is told again anyway, with pauses: it may be one that hangs up whenever we come.
 
     async def beat(self) -> bool:
         """Tell all brokers now; whether all of them know."""
@@ -78,6 +89,7 @@ class Heartbeats:
         # Consumers may read from slaves, too: those have to know their subscriptions.
         addresses = self._table.addresses(only_masters=not data.consumer_data_set)
         self._told.intersection_update(addresses)
+        self._known.intersection_update(addresses)
         self._introduced.intersection_update(addresses)
         body = encode_body(data)
         return await asyncio.gather(*(self._tell(address, body) for address in addresses))
@@ -100,10 +112,11 @@ class Heartbeats:
         await asyncio.gather(*(self._take_leave(address, header) for address in tuple(self._told)))
 
     async def _beat(self) -> None:
-        backoff = Backoff()
+        backoff, now_s = Backoff(), asyncio.get_running_loop().time
         while True:
             self._is_due.clear()
             wait_s = self._period_s
+            next_s = now_s() + _LEAST_APART_S
             if await self.beat():
                 backoff.reset()
             else:
@@ -111,6 +124,7 @@ class Heartbeats:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._is_due.wait()
+            await asyncio.sleep(next_s - now_s())
 
     async def _tell(self, address: str, body: bytes, timeout_s: float | None = None) -> MQError | None:
         request = Command.request(RequestCode.HEART_BEAT, body=body)
@@ -122,9 +136,11 @@ class Heartbeats:
             return None
         except MQError as error:
             self._told.discard(address)
+            self._known.discard(address)
             self._introduced.add(address)
             _log.warning("heartbeat failed broker=%s error=%s", address, error)
             return error
+        self._known.add(address)
         self._introduced.add(address)
         return None
 

@@ -5,10 +5,12 @@ While a broker is missing that a route named before, they are asked for more oft
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable
 from contextlib import suppress
 
-from tanist.client.errors import ClientClosed
+from tanist.client.errors import ClientClosed, NoRoute
+from tanist.client.session.backoff import Backoff
 from tanist.client.session.nameservers import NameServers
 from tanist.client.session.routes import RouteTable, TopicRoute
 from tanist.client.session.tasks import OwnedTasks
@@ -96,15 +98,27 @@ class RouteKeeper:
         return min(self._poll_s, _MISSING_POLL_S) if self._missing else self._poll_s
 
     async def _poll(self) -> None:
+        backoff = Backoff()
+        wait_s = self._poll_s
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._next_poll_s()):
+                async with asyncio.timeout(wait_s):
                     await self._refresh.wait()
             await asyncio.sleep(_LEAST_APART_S)
             self._refresh.clear()
-            for topic in self.table.topics:
-                try:
-                    await self.ask(topic)
-                except MQError as error:
-                    # The old route stays: it is likely to be right still.
-                    _log.warning("route not refreshed topic=%s error=%s", topic, error)
+            if await self._ask_for_all():
+                backoff.reset()
+                wait_s = self._next_poll_s()
+            else:
+                wait_s = min(self._poll_s, backoff.next_s(random.random()))  # noqa: S311
+
+    async def _ask_for_all(self) -> bool:
+        """Ask for all routes again; False as soon as no name server answers. The old ones stay then."""
+        for topic in self.table.topics:
+            try:
+                await self.ask(topic)
+            except MQError as error:
+                _log.warning("route not refreshed topic=%s error=%s", topic, error)
+                if isinstance(error, NoRoute):
+                    return False
+        return True

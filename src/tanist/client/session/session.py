@@ -31,7 +31,7 @@ class Session:
         self.clock = settings.clock
         self.client_id = make_client_id(settings, default_instance=default_instance)
         self.tasks = OwnedTasks()
-        self.wire = Wire(settings, handlers, on_disconnect=self._on_disconnect)
+        self.wire = Wire(settings, handlers, on_connect=self._on_connect, on_disconnect=self._on_disconnect)
         self.routes = RouteKeeper(
             NameServers(settings, self.wire.remoting), self.tasks, poll_s=settings.route_poll_s
         )
@@ -52,8 +52,14 @@ class Session:
 
     async def close(self) -> None:
         """End all tasks, then all connections. Leave the groups before."""
-        await self.tasks.close()
-        await self.wire.close()
+        try:
+            await self.tasks.close()
+        finally:
+            await self.wire.close()
+
+    def _on_connect(self, address: str) -> None:
+        if address not in self._name_servers:
+            self.heartbeats.meet(address)
 
     def _on_disconnect(self, address: str) -> None:
         if address not in self._name_servers:

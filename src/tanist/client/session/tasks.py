@@ -13,12 +13,15 @@ class OwnedTasks:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._is_closed = False
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """Begin ``work``; it is cancelled by ``close``."""
+        """Begin ``work``; it is cancelled by ``close``, and at once if that is over."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._on_done)
+        if self._is_closed:
+            task.cancel()
         return task
 
     async def close(self) -> None:
@@ -28,6 +31,7 @@ class OwnedTasks:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+        self._is_closed = True
 
     def _on_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

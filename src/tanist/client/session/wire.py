@@ -20,11 +20,14 @@ class Wire:
         settings: ClientSettings,
         handlers: Mapping[int, Handler],
         *,
+        on_connect: Callable[[str], None],
         on_disconnect: Callable[[str], None],
     ) -> None:
         self._credentials = settings.credentials
         self._timeout_s = settings.timeout_s
-        self.remoting = RemotingClient(handlers, tls=settings.tls, on_disconnect=on_disconnect)
+        self.remoting = RemotingClient(
+            handlers, tls=settings.tls, on_connect=on_connect, on_disconnect=on_disconnect
+        )
 
     async def ask(
         self,
@@ -54,10 +57,7 @@ class Wire:
         ``connect_s`` leaves connecting less than the whole time.
         """
         self._sign(command)
-        answer = await self.remoting.request(address, command, timeout_s=timeout_s, connect_s=connect_s)
-        if answer.code == ResponseCode.GO_AWAY:
-            self.remoting.leave(address)
-        return answer
+        return await self.remoting.request(address, command, timeout_s=timeout_s, connect_s=connect_s)
 
     def tell(self, address: str, command: Command) -> None:
         """Send without wanting an answer."""

@@ -4,8 +4,8 @@
          |                        `----not confirmed--> the broker asks on_check
          `------block raises--> rollback, never delivered; lost, the broker asks on_check
 
-A commit waits for the broker's answer, which Java's producers do not. It is tried again only while it
-surely was not sent: RocketMQ's brokers deliver a message twice that is committed twice.
+A commit waits for the broker's answer, which Java's producers do not. It is tried again only while
+surely nothing was done: RocketMQ's brokers deliver a message twice that is committed twice.
 """
 
 import asyncio
@@ -28,9 +28,12 @@ from tanist.model.message import SysFlag
 from tanist.model.property_names import PGROUP, TRAN_MSG
 from tanist.model.topics import SELF_TEST_TOPIC
 from tanist.protocol.command import Command
+from tanist.protocol.response_errors import BrokerBusy, BrokerLeaving, FlowControlled
 
 _log = logging.getLogger(__name__)
 
+_NOTHING_DONE = (*(ConnectFailed, TooBusy, NoRoute), *(BrokerBusy, BrokerLeaving, FlowControlled))
+"""What says that a commit was not sent, or was refused before the broker looked at it."""
 _PREPARED = int(SysFlag.PREPARED)
 
 
@@ -131,7 +134,7 @@ class Transactions:
             try:
                 await self._session.wire.ask(self._master_of(receipt), commit, timeout_s=left_s)
                 return
-            except (ConnectFailed, TooBusy, NoRoute) as error:
+            except _NOTHING_DONE as error:
                 pause_s = backoff.next_s(random.random())  # noqa: S311
                 if loop.time() + pause_s >= deadline_s:
                     raise self._doubt(receipt, error) from error

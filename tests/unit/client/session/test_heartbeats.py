@@ -2,10 +2,14 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
+
+from tanist.client.session import heartbeats
+from tanist.client.session.backoff import Backoff
 from tanist.client.session.heartbeats import Heartbeats
 from tanist.client.session.routes import RouteTable
 from tanist.client.session.tasks import OwnedTasks
-from tanist.errors import ConnectFailed
+from tanist.errors import ConnectFailed, ConnectionLost
 from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel
 from tanist.model.route import BrokerData, TopicRouteData
 from tanist.protocol.bodies.client import ConsumerData, HeartbeatData, ProducerData
@@ -32,6 +36,7 @@ class Bench:
         self.data = HeartbeatData(client_id="c", producer_data_set=[ProducerData(group_name="g")])
         self.told: list[tuple[str, Command]] = []
         self.down: set[str] = set()
+        self.hanging_up: set[str] = set()
         wire: Any = self
         self.heartbeats = Heartbeats(wire, self.table, self.tasks, describe=lambda: self.data, period_s=3600)
 
@@ -43,6 +48,9 @@ class Bench:
         self.told.append((address, command))
         if address in self.down:
             raise ConnectFailed(address, "refused")
+        if address in self.hanging_up:
+            self.heartbeats.forget(address)
+            raise ConnectionLost(address, "the peer closed it")
         return command.reply()
 
     def addresses(self, code: RequestCode) -> list[str]:
@@ -93,6 +101,50 @@ def test_a_broker_that_does_not_answer_is_told_again_soon() -> None:
         await until(lambda: len(bench.told) == 4)
         await turns()
         assert len(bench.told) == 4
+
+    play(scenario)
+
+
+def test_a_broker_that_somebody_else_could_connect_to_again_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.down = {"m:1"}
+        bench.heartbeats.start()
+        await until(lambda: len(bench.told) == 1)
+        await turns()
+        bench.down.clear()
+        bench.heartbeats.meet("m:1")
+        await until(lambda: len(bench.told) == 2)
+        bench.heartbeats.meet("m:1")
+        await turns()
+        assert not bench.heartbeats._is_due.is_set()
+
+    # The pause after a failure is longer than the test waits.
+    monkeypatch.setattr(heartbeats, "Backoff", lambda: Backoff(first_s=3600, most_s=3600))
+    play(scenario)
+
+
+def test_a_broker_that_hangs_up_after_every_heartbeat_is_told_now_and_then() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.heartbeats.start()
+        for _ in range(200):
+            await turns(1)
+            bench.heartbeats.forget("m:1")
+        assert len(bench.told) < 10
+
+    play(scenario)
+
+
+def test_a_broker_that_hangs_up_on_every_heartbeat_is_told_again_with_pauses() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.heartbeats.start()
+        await until(lambda: len(bench.told) == 1)
+        bench.hanging_up = {"m:1"}
+        bench.heartbeats.forget("m:1")
+        await until(lambda: len(bench.told) == 2)
+        await turns(200)
+        assert len(bench.told) < 10
 
     play(scenario)
 

@@ -14,6 +14,7 @@ from tanist.model.route import BrokerData, QueueData, TopicRouteData
 from tanist.protocol.bodies.base import encode_body
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.command import Command
+from tanist.protocol.headers.nameserver import GetRouteRequest
 from tanist.protocol.response_errors import TopicNotFound
 from tests.support.conditions import turns, until
 
@@ -24,6 +25,8 @@ class FakeServers:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.brokers = {"a": "a:1"}
+        self.topics: list[str] = []
+        self.timeouts_s: list[float] = []
         self.down: set[str] = set()
         self.code = int(ResponseCode.SUCCESS)
         self.gate = asyncio.Event()
@@ -31,6 +34,8 @@ class FakeServers:
 
     async def request(self, address: str, command: Command, *, timeout_s: float) -> Command:
         self.asked.append(address)
+        self.topics.append(command.header(GetRouteRequest).topic)
+        self.timeouts_s.append(timeout_s)
         await self.gate.wait()
         if address in self.down:
             raise ConnectFailed(address, "refused")
@@ -174,5 +179,36 @@ def test_who_waits_for_a_route_when_the_client_is_closed_is_told_so() -> None:
         await bench.tasks.close()
         with pytest.raises(ClientClosed):
             await asking
+
+    play(scenario)
+
+
+def test_a_name_server_that_does_not_answer_leaves_time_for_the_next_one() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.servers.down = {"n1:1", "n2:1"}
+        with pytest.raises(NoRoute):
+            await bench.keeper.find("T")
+        assert len(bench.servers.timeouts_s) == 2
+        assert sum(bench.servers.timeouts_s) <= 3
+
+    play(scenario)
+
+
+def test_routes_are_asked_for_again_soon_if_no_name_server_answered() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.keeper.find("T")
+        await bench.keeper.find("U")
+        bench.keeper.start()
+        bench.servers.down = {"n1:1", "n2:1"}
+        bench.keeper.suspect()
+        await until(lambda: len(bench.servers.asked) >= 2 + 2 * 2)
+        # The second topic is not asked for while nobody answers.
+        assert bench.servers.topics[2:6] == ["T"] * 4
+        bench.servers.down.clear()
+        bench.servers.brokers = {"a": "b:1"}
+        await until(lambda: bench.keeper.table.master_of("a") == "b:1")
+        count = len(bench.servers.asked)
+        await turns(200)
+        assert len(bench.servers.asked) <= count + 1
 
     play(scenario)

@@ -52,3 +52,20 @@ def test_a_task_that_fails_is_told_in_the_log_and_ends_no_other(caplog: pytest.L
     with caplog.at_level(logging.ERROR):
         asyncio.run(scenario())
     assert "client task failed task=failing" in caplog.text
+
+
+def test_nothing_begins_any_more_once_all_is_closed() -> None:
+    begun: list[str] = []
+
+    async def work() -> None:
+        begun.append("late")
+
+    async def scenario() -> None:
+        tasks = OwnedTasks()
+        await tasks.close()
+        late = tasks.start(work(), "late")
+        await asyncio.wait([late])
+        assert late.cancelled()
+
+    asyncio.run(scenario())
+    assert begun == []

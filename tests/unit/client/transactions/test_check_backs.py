@@ -33,7 +33,7 @@ async def asked_of(
     settings = make_settings(
         namesrv="127.0.0.1:1", credentials=credentials, tls=None, timeout_s=3, instance=None
     )
-    wire = Wire(settings, {}, on_disconnect=lambda _: None)
+    wire = Wire(settings, {}, on_connect=lambda _: None, on_disconnect=lambda _: None)
     try:
         yield (
             CheckBacks(wire, tasks, group=GROUP, on_check=on_check, is_running=is_running),

@@ -19,7 +19,13 @@ from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tanist.protocol import Command
 from tanist.protocol.message_id import encode_offset_id
-from tanist.protocol.response_errors import BrokerFailed, IllegalOperation
+from tanist.protocol.response_errors import (
+    BrokerBusy,
+    BrokerFailed,
+    BrokerLeaving,
+    FlowControlled,
+    IllegalOperation,
+)
 from tests.support.conditions import until
 from tests.support.fake_connection import FakeConnection
 from tests.support.questions import question
@@ -139,9 +145,19 @@ def test_a_half_whose_place_is_not_known_begins_nothing() -> None:
     asyncio.run(scenario())
 
 
-def test_a_commit_that_was_surely_not_sent_is_tried_again() -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectFailed(ADDRESS, "refused"),
+        BrokerBusy(2, "later"),
+        BrokerLeaving(1500, "go away"),
+        FlowControlled(215, "later"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_commit_that_surely_did_nothing_is_tried_again(error: MQError) -> None:
     async def scenario() -> None:
-        wire = FakeWire(REFUSED, REFUSED)
+        wire = FakeWire(error, error)
         async with transactions(FakeSender(), wire).begin(ORDER):
             pass
         assert outcomes(wire.asked) == [COMMIT] * 3
