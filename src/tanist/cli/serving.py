@@ -12,6 +12,7 @@ import msgspec
 
 from tanist.config import describe, secret_values, warn_unsupported
 from tanist.log import ProcessLog
+from tanist.remoting.event_loop import find_loop_factory
 from tanist.remoting.file_limit import raise_file_limit
 
 _log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ def serve(make: Callable[[], AbstractAsyncContextManager[str]]) -> None:
     What entering gives is printed: the line that says that, and where, the process serves.
     """
     raise_file_limit()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=find_loop_factory()) as runner:
         runner.run(_serve(make))
 
 
@@ -67,11 +68,3 @@ async def _serve(make: Callable[[], AbstractAsyncContextManager[str]]) -> None:
     async with make() as line:
         click.echo(line)
         await stopping.wait()
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop  # noqa: PLC0415  It is not to be had on every platform.
-    except ImportError:
-        return None
-    return uvloop.new_event_loop

@@ -68,21 +68,13 @@ class Consumer:
         self._running: set[Future[None]] = set()
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        try:
-            self._thread.call(self._consumer.__aenter__())
-        except BaseException:
-            self._thread.close()
-            raise
+        self._thread.enter(self._consumer)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self._thread.call(self._consumer.__aexit__(kind, error, trace))
-        finally:
-            self._thread.close()
+        self._thread.leave(self._consumer, error)
 
     def __iter__(self) -> "Messages":
         """The messages, as they come; the loop ends when another thread closes the consumer."""

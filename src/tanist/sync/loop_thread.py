@@ -5,11 +5,11 @@ import inspect
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
-import uvloop
-
 from tanist.client import ClientClosed
+from tanist.remoting.event_loop import find_loop_factory
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ def is_plain_function(function: object) -> bool:
 
 
 class LoopThread:
-    """Runs from ``start`` to ``close``. Any thread may call; each waits for its own answer."""
+    """Runs from ``enter`` to ``leave``. Any thread may call; each waits for its own answer."""
 
     def __init__(self, kind: str) -> None:
         """``kind`` is what errors call the client, and the thread too."""
@@ -31,15 +31,21 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        """Begin. What is handed in from now on is done."""
-        if self._loop is not None:
-            raise RuntimeError(f"the {self._kind} is open already")
-        started = Future[asyncio.AbstractEventLoop]()
-        # A program that ends without closing its client must not hang for it.
-        self._thread = threading.Thread(target=self._run, args=(started,), name=self._kind, daemon=True)
-        self._thread.start()
-        self._loop = started.result()
+    def enter(self, client: AbstractAsyncContextManager[object]) -> None:
+        """Begin, and open the client that lives here."""
+        self.start()
+        try:
+            self.call(client.__aenter__())
+        except BaseException:
+            self.close()
+            raise
+
+    def leave(self, client: AbstractAsyncContextManager[object], error: BaseException | None) -> None:
+        """Close the client, then end."""
+        try:
+            self.call(client.__aexit__(None if error is None else type(error), error, None))
+        finally:
+            self.close()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Do ``work`` in the loop and wait for what comes of it. Ctrl-C cancels it first."""
@@ -79,8 +85,18 @@ class LoopThread:
 
         return self.call(work())
 
+    def start(self) -> None:
+        """Begin. What is handed in from now on is done."""
+        if self._loop is not None:
+            raise RuntimeError(f"the {self._kind} is open already")
+        started = Future[asyncio.AbstractEventLoop]()
+        # A program that ends without closing its client must not hang for it.
+        self._thread = threading.Thread(target=self._run, args=(started,), name=self._kind, daemon=True)
+        self._thread.start()
+        self._loop = started.result()
+
     def close(self) -> None:
-        """End the loop and its thread. Whoever still waits for an answer gets ClientClosed."""
+        """End. Whoever still waits for an answer gets ClientClosed."""
         with self._lock:
             loop, self._loop = self._loop, None
         if loop is not None and self._thread is not None and self._thread.is_alive():
@@ -88,7 +104,7 @@ class LoopThread:
             self._thread.join()
 
     def _run(self, started: "Future[asyncio.AbstractEventLoop]") -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=find_loop_factory()) as runner:
             loop = runner.get_loop()
             loop.call_soon(started.set_result, loop)
             loop.run_forever()

@@ -60,21 +60,13 @@ class Producer:
         self._thread = LoopThread("producer")
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        try:
-            self._thread.call(self._producer.__aenter__())
-        except BaseException:
-            self._thread.close()
-            raise
+        self._thread.enter(self._producer)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self._thread.call(self._producer.__aexit__(kind, error, trace))
-        finally:
-            self._thread.close()
+        self._thread.leave(self._producer, error)
 
     def send(
         self, message: Message, *, queue: MessageQueue | None = None, timeout_s: float | None = None

@@ -1,11 +1,15 @@
 """The messages of a consumer one after the other, for ``async for``."""
 
+import logging
 from typing import Self
 from weakref import WeakSet
 
 from tanist.client.consuming.handling import Delivery, Taken
+from tanist.client.consuming.retrying import RetryLater
 from tanist.client.errors import ClientClosed
 from tanist.client.received import ReceivedMessage
+
+_log = logging.getLogger(__name__)
 
 
 class LoopsInHand:
@@ -32,7 +36,9 @@ class LoopsInHand:
     def redeliver_left(self, error: Exception | None = None) -> None:
         if self._left:
             for taken in self._drain():
-                self._delivery.failed(taken, error or _LoopLeft())
+                if error is None:
+                    _log.info("loop was left, its message comes again message=%r", taken[1])
+                self._delivery.failed(taken, error or RetryLater())
 
     def end(self, error: BaseException | None) -> None:
         """The block is over, well or with an error."""
@@ -85,10 +91,3 @@ class MessageIterator:
         if self._in_hand is not None:
             taken, self._in_hand = self._in_hand, None
             self._loops.leave(taken)
-
-
-class _LoopLeft(Exception):
-    """Why a message comes again that nobody is known to have refused."""
-
-    def __init__(self) -> None:
-        super().__init__("its loop was left before the next message was asked for")

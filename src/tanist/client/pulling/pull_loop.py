@@ -66,7 +66,7 @@ class PullLoop:
 
     async def _run(self, owned: OwnedQueue) -> None:
         subscription = self._subscriptions[owned.queue.topic]
-        backoff = Backoff()
+        backoff, failure = Backoff(), ""
         while not owned.is_dropped:
             count = await self._wait_for_room(owned)
             offset = owned.cached.next_offset
@@ -76,9 +76,13 @@ class PullLoop:
                     owned.queue, offset, subscription=subscription, max_count=count
                 )
             except MQError as error:
-                _log.warning("pull failed queue=%s error=%s", owned.queue, error)
+                # It is tried every few seconds: told once, and again when the reason is another.
+                if failure != str(error):
+                    failure = str(error)
+                    _log.warning("pull failed queue=%s error=%s", owned.queue, failure)
                 await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
                 continue
+            failure = ""
             owned.pulled_ms = self._clock.now_ms()
             if fetched.outcome is Outcome.MOVED:
                 await self._on_moved(owned, fetched)

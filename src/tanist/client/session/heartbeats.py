@@ -48,6 +48,7 @@ class Heartbeats:
         self._period_s = period_s
         self._told: set[str] = set()  # They may know us.
         self._known: set[str] = set()  # They know us, by the connection that there is now.
+        self._failures: dict[str, str] = {}
         self._introduced: set[str] = set()  # They have answered, or failed to, since the last connection.
         self._is_due = asyncio.Event()
 
@@ -138,8 +139,12 @@ class Heartbeats:
             self._told.discard(address)
             self._known.discard(address)
             self._introduced.add(address)
-            _log.warning("heartbeat failed broker=%s error=%s", address, error)
+            # It is tried every few seconds: told once, and again when the reason is another.
+            if self._failures.get(address) != str(error):
+                self._failures[address] = str(error)
+                _log.warning("heartbeat failed broker=%s error=%s", address, error)
             return error
+        self._failures.pop(address, None)
         self._known.add(address)
         self._introduced.add(address)
         return None

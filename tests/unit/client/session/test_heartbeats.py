@@ -92,7 +92,9 @@ def test_a_broker_whose_connection_is_gone_is_told_at_once() -> None:
     play(scenario)
 
 
-def test_a_broker_that_does_not_answer_is_told_again_soon() -> None:
+def test_a_broker_that_does_not_answer_is_told_again_soon_and_the_log_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario(bench: Bench) -> None:
         bench.down = {"m:1"}
         bench.heartbeats.start()
@@ -103,6 +105,7 @@ def test_a_broker_that_does_not_answer_is_told_again_soon() -> None:
         assert len(bench.told) == 4
 
     play(scenario)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 def test_a_broker_that_somebody_else_could_connect_to_again_is_told_at_once(
