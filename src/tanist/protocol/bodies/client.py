@@ -1,5 +1,6 @@
 """What clients and brokers tell each other about groups, members and queues."""
 
+from contextlib import suppress
 from typing import Any, cast
 
 import msgspec
@@ -60,10 +61,11 @@ def decode_heartbeat(data: bytes | memoryview) -> HeartbeatData:
     try:
         return decode_java_json(data, HeartbeatData)
     except RemoteProtocolError:
-        raw = decode_java_json(data, dict[str, Any])
-        if not _name_numbers(raw.get("consumerDataSet")):
-            raise
-        return decode_java_json(msgspec.json.encode(raw), HeartbeatData)
+        with suppress(RemoteProtocolError):
+            raw = decode_java_json(data, dict[str, Any])
+            if _name_numbers(raw.get("consumerDataSet")):
+                return decode_java_json(msgspec.json.encode(raw), HeartbeatData)
+        raise
 
 
 def _name_numbers(groups: Any) -> bool:

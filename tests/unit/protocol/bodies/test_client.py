@@ -36,5 +36,5 @@ def test_numbers_stand_for_the_names_in_javas_order_as_clients_in_cpp_write_them
     ],
 )
 def test_a_heartbeat_that_is_none_is_refused(wrong: bytes) -> None:
-    with pytest.raises(RemoteProtocolError):
+    with pytest.raises(RemoteProtocolError, match="HeartbeatData"):
         decode_heartbeat(wrong)
