@@ -122,11 +122,13 @@ def test_an_orderly_java_consumer_gets_the_messages_of_a_key_in_order(
     assert all(len(of_key) == 1 for of_key in queues.values())
 
 
-def test_delayed_messages_come_when_they_are_due(shared_rocketmq: RocketMQ, clients: StockClients) -> None:
+def test_delayed_messages_come_when_they_are_due(rocketmq: RocketMQ, clients: StockClients) -> None:
+    timers = {"timerWheelEnable": "true", "timerPrecisionMs": 100}
+    rocketmq.start_broker(properties={**timers, "messageDelayLevel": "1s 2s 3s"})
     topic = f"Late-{clients.line.replace('.', '_')}"
-    with clients.producer(shared_rocketmq.name_server) as java:
+    with clients.producer(rocketmq.name_server) as java:
         java.send(topic, [Outgoing(b"first")])
-    with clients.push_consumer(shared_rocketmq.name_server, topic, topic) as consumer:
+    with clients.push_consumer(rocketmq.name_server, topic, topic) as consumer:
         consumer.received(1)
         due = datetime.now(UTC) + timedelta(seconds=3)
 
@@ -135,7 +137,7 @@ def test_delayed_messages_come_when_they_are_due(shared_rocketmq: RocketMQ, clie
             await producer.send(Message(topic, b"delay", delay_s=1.5))
             await producer.send(Message(topic, b"time", deliver_at=due))
 
-        produce(shared_rocketmq, send)
+        produce(rocketmq, send)
         received = {one.body: one for one in consumer.received(4)}
     least_ms = {b"level": 2000, b"delay": 1500}
     for body, wait_ms in least_ms.items():

@@ -32,7 +32,10 @@ _RUN_TIMEOUT_S = 120.0
 CLIENT_LINES = tuple(_CLIENT_POMS)
 """The clients that there are, one release of each line."""
 # A partner shares two cores with the tests: a plain collector and a quick start suit it.
-QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+QUICK_START = (
+    *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    *("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),
+)
 FULL_SPEED = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
 """For benchmarks: a heap that is not the limit, and the compiler of long runs."""
 
