@@ -8,20 +8,26 @@ writes over the file in place, so that a crash of it may leave half a file; then
 import fcntl
 import logging
 import os
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
-from tanist.errors import ForeignFile, RemoteProtocolError
+from tanist.errors import ForeignFile, RemoteProtocolError, StoreLocked
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.reset import OffsetTable
 
 _log = logging.getLogger(__name__)
+
+_LOCK_TRIES = 60
+_LOCK_PAUSE_S = 0.05
+"""A write takes milliseconds: who has to wait for longer waits for a process that was stopped."""
 
 Offsets = dict[MessageQueue, QueueOffset]
 
@@ -43,11 +49,27 @@ class OffsetFile:
 
     @contextmanager
     def locked(self) -> Generator[None]:
-        """Hold off other writers, also those in other processes: all on a machine share the file."""
+        """Hold off other writers, also those in other processes: all on a machine share the file.
+
+        Raises StoreLocked if one of them holds it for seconds: it was stopped in the middle of a write.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.with_name(self.path.name + ".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._take(lock)
             yield
+
+    def _take(self, lock: IO[str]) -> None:
+        for left in reversed(range(_LOCK_TRIES)):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not left:
+                    raise StoreLocked(
+                        f"{lock.name} is held by another process; offsets are kept when it lets go"
+                    ) from None
+                time.sleep(_LOCK_PAUSE_S)
+            else:
+                return
 
     def read(self) -> Kept:
         """The offsets of the file or else of its backup; none if there is neither.

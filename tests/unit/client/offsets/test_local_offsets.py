@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 
 from tanist.client.errors import InvalidArgument
+from tanist.client.offsets import offset_file
 from tanist.client.offsets.local_offsets import LocalOffsets
 from tanist.client.offsets.offset_file import OffsetFile, encode_offsets
-from tanist.errors import ForeignFile
+from tanist.errors import ForeignFile, StoreLocked
 from tanist.model.offsets import QueueOffset
 from tests.support.conditions import turns
 from tests.support.offset_stores import offsets_of, queue_of
@@ -268,3 +269,14 @@ def test_a_name_that_is_no_folder_is_refused_by_the_argument(name: str) -> None:
         LocalOffsets.of_member(name, "billing")
     with pytest.raises(InvalidArgument, match=r"^group="):
         LocalOffsets.of_member("10.0.0.5@DEFAULT", name)
+
+
+def test_a_process_that_never_lets_go_of_the_file_stops_nobody_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offset_file, "_LOCK_PAUSE_S", 0.001)
+    file = offset_file.OffsetFile(tmp_path / "offsets.json")
+    with file.locked(), pytest.raises(StoreLocked, match="held by another process"), file.locked():
+        pass
+    with file.locked():
+        pass
