@@ -68,6 +68,27 @@ class ProcessLog:
         self._formatter.hide(secrets)
 
 
+class ToldFailures:
+    """What a log has been told of failures that are met again and again.
+
+    Each is worth one line, and another one when its reason is another: whoever tries every few seconds
+    would fill the log otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._reasons: dict[object, str] = {}
+
+    def is_news(self, subject: object, reason: str) -> bool:
+        """Note why something failed; whether that is to be told."""
+        is_news = self._reasons.get(subject) != reason
+        self._reasons[subject] = reason
+        return is_news
+
+    def is_over(self, subject: object) -> bool:
+        """Note that something works; whether it had failed before."""
+        return self._reasons.pop(subject, None) is not None
+
+
 class _LineFormatter(logging.Formatter):
     """Makes a record one line without secrets."""
 

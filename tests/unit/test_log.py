@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from tanist.cli.main import tanist
 from tanist.errors import ConfigError
-from tanist.log import ProcessLog
+from tanist.log import ProcessLog, ToldFailures
 
 logger = logging.getLogger("tanist.ha.acceptor")
 
@@ -153,3 +153,15 @@ def test_the_command_writes_its_log_where_it_is_told(tmp_path: Path, file: Path)
     assert run.exit_code == 0
     assert any(line.startswith("INFO tanist.store.store store opened") for line in lines(file))
     assert "store opened" not in run.stderr
+
+
+def test_a_failure_is_news_once_and_again_for_another_reason_or_after_a_success() -> None:
+    failures = ToldFailures()
+    assert failures.is_news("a", "refused")
+    assert not failures.is_news("a", "refused")
+    assert failures.is_news("b", "refused")
+    assert failures.is_news("a", "no answer")
+    assert failures.is_over("a")
+    assert not failures.is_over("a")
+    assert failures.is_news("a", "no answer")
+    assert not failures.is_news("b", "refused")

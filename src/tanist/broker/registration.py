@@ -12,6 +12,7 @@ import msgspec
 
 from tanist.broker.state import BrokerState
 from tanist.errors import MQError
+from tanist.log import ToldFailures
 from tanist.protocol.bodies.registration import RegisterBrokerBody, encode_registration, registration_crc
 from tanist.protocol.bodies.sync import TopicConfigTable
 from tanist.protocol.codes import OUR_VERSION, RequestCode, ResponseCode
@@ -38,7 +39,7 @@ class Registration:
         self._client = client
         self._changed = asyncio.Event()
         self._failure_count = 0
-        self._failures: dict[str, str] = {}
+        self._failures = ToldFailures()
 
     def topics_changed(self) -> None:
         """Register again at once: a new topic has no route before that."""
@@ -89,14 +90,12 @@ class Registration:
         if answer.code != ResponseCode.SUCCESS:
             self._note_failure(server, f"it answers {answer.code}, {answer.remark}")
             return False
-        if self._failures.pop(server, None) is not None:
+        if self._failures.is_over(server):
             _log.info("name server is told again name_server=%s", server)
         return True
 
     def _note_failure(self, server: str, reason: str) -> None:
-        """Tell of a failure once, and again when its reason is another: it is tried every few seconds."""
-        if self._failures.get(server) != reason:
-            self._failures[server] = reason
+        if self._failures.is_news(server, reason):
             _log.warning("name server is not told name_server=%s reason=%s", server, reason)
 
     def _registration(self) -> Command:

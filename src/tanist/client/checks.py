@@ -51,8 +51,13 @@ def check_int(argument: str, value: object, *, least: int, most: int) -> None:
 
 def check_async(argument: str, function: object, allowed: str) -> None:
     """Refuse what is no coroutine function, nor an object that is called as one."""
-    call = getattr(function, "__call__", None)  # noqa: B004
-    if isinstance(function, type) or not any(map(inspect.iscoroutinefunction, (function, call))):
+    if isinstance(function, type) or not _is_async(function):
+        raise InvalidArgument(argument, function, allowed)
+
+
+def check_plain(argument: str, function: object, allowed: str) -> None:
+    """Refuse what can not be called in a thread: a coroutine function would only seem to do its work."""
+    if not callable(function) or _is_async(function):
         raise InvalidArgument(argument, function, allowed)
 
 
@@ -60,3 +65,8 @@ def check_flag(argument: str, value: object) -> None:
     """Refuse what is neither True nor False, such as the text of a setting."""
     if not isinstance(value, bool):
         raise InvalidArgument(argument, value, "give True or False")
+
+
+def _is_async(function: object) -> bool:
+    call = getattr(function, "__call__", None)  # noqa: B004
+    return any(map(inspect.iscoroutinefunction, (function, call)))

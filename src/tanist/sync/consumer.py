@@ -14,16 +14,16 @@ from tanist import client
 from tanist.client import (
     AllocationStrategy,
     Credentials,
-    InvalidArgument,
     MessageQueue,
     ReceivedMessage,
     Start,
     TlsSettings,
 )
+from tanist.client.checks import check_plain
 from tanist.client.consuming.consumer_arguments import check_concurrency
 from tanist.client.consuming.message_iterator import MessageIterator
 from tanist.client.consuming.subscriptions import Topics
-from tanist.sync.loop_thread import LoopThread, is_plain_function
+from tanist.sync.loop_thread import LoopThread
 
 
 class ConsumerSettings(TypedDict, total=False):
@@ -93,8 +93,7 @@ class Consumer:
         >>> consumer.run(bill, concurrency=16)
         b'order 17'
         """
-        if not is_plain_function(handler):
-            raise InvalidArgument("handler", handler, "give a plain function of one message")
+        check_plain("handler", handler, "give a plain function of one message")
         check_concurrency(concurrency)
         thread = self._thread
         with ThreadPoolExecutor(concurrency, thread_name_prefix="handler") as pool:

@@ -1,7 +1,6 @@
 """An event loop in a thread of its own, which a blocking client hands its work to."""
 
 import asyncio
-import inspect
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
@@ -12,12 +11,6 @@ from tanist.client import ClientClosed
 from tanist.remoting.event_loop import find_loop_factory
 
 T = TypeVar("T")
-
-
-def is_plain_function(function: object) -> bool:
-    """Whether it can be called in a thread. A coroutine function would only seem to have done its work."""
-    call = getattr(function, "__call__", None)  # noqa: B004
-    return callable(function) and not any(map(inspect.iscoroutinefunction, (function, call)))
 
 
 class LoopThread:

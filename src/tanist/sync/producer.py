@@ -9,7 +9,6 @@ from typing import Required, Self, TypedDict, Unpack
 from tanist import client
 from tanist.client import (
     Credentials,
-    InvalidArgument,
     Message,
     MessageQueue,
     Outcome,
@@ -17,7 +16,8 @@ from tanist.client import (
     ReceivedMessage,
     TlsSettings,
 )
-from tanist.sync.loop_thread import LoopThread, is_plain_function
+from tanist.client.checks import check_plain
+from tanist.sync.loop_thread import LoopThread
 
 
 class ProducerSettings(TypedDict, total=False):
@@ -52,8 +52,8 @@ class Producer:
         **settings: Unpack[ProducerSettings],
     ) -> None:
         """``on_check`` is called in a thread, when a broker asks what became of a transaction."""
-        if on_check is not None and not is_plain_function(on_check):
-            raise InvalidArgument("on_check", on_check, "give a plain function that returns an Outcome")
+        if on_check is not None:
+            check_plain("on_check", on_check, "give a plain function that returns an Outcome")
         self._producer = client.Producer(
             on_check=None if on_check is None else _in_thread(on_check), **settings
         )

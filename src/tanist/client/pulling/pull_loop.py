@@ -8,7 +8,6 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sized
-from contextlib import suppress
 
 from tanist.client.consuming.handling import Delivery
 from tanist.client.pulling.fetched import Fetched, Outcome
@@ -16,9 +15,10 @@ from tanist.client.pulling.fetching import DEFAULT_COUNT, Fetcher
 from tanist.client.pulling.pull_pace import PullBounds, room
 from tanist.client.queues.owned_queue import OwnedQueue
 from tanist.client.session.backoff import Backoff
-from tanist.client.session.tasks import OwnedTasks
+from tanist.client.session.tasks import OwnedTasks, wait_at_most
 from tanist.clock import Clock
 from tanist.errors import MQError
+from tanist.log import ToldFailures
 from tanist.model.offsets import QueueOffset
 from tanist.model.subscription import SubscriptionData
 
@@ -66,7 +66,7 @@ class PullLoop:
 
     async def _run(self, owned: OwnedQueue) -> None:
         subscription = self._subscriptions[owned.queue.topic]
-        backoff, failure = Backoff(), ""
+        backoff, failures = Backoff(), ToldFailures()
         while not owned.is_dropped:
             count = await self._wait_for_room(owned)
             offset = owned.cached.next_offset
@@ -76,13 +76,11 @@ class PullLoop:
                     owned.queue, offset, subscription=subscription, max_count=count
                 )
             except MQError as error:
-                # It is tried every few seconds: told once, and again when the reason is another.
-                if failure != str(error):
-                    failure = str(error)
-                    _log.warning("pull failed queue=%s error=%s", owned.queue, failure)
+                if failures.is_news(owned.queue, str(error)):
+                    _log.warning("pull failed queue=%s error=%s", owned.queue, error)
                 await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
                 continue
-            failure = ""
+            failures.is_over(owned.queue)
             owned.pulled_ms = self._clock.now_ms()
             if fetched.outcome is Outcome.MOVED:
                 await self._on_moved(owned, fetched)
@@ -114,9 +112,7 @@ class PullLoop:
             owned.is_full = True
             owned.wake_at_count = share.count - enough
             owned.wake_pull.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_AGAIN_S):
-                    await owned.wake_pull.wait()
+            await wait_at_most(_LOOK_AGAIN_S, owned.wake_pull)
 
     def _may_pull(self, owned: OwnedQueue) -> bool:
         return not owned.is_blocked and self._clock.monotonic_s() < owned.locked_until_s

@@ -20,7 +20,7 @@ from tanist.client.queues.owned_queue import OwnedQueue
 from tanist.client.queues.owned_queues import OwnedQueues
 from tanist.client.session.backoff import Backoff
 from tanist.client.session.session import Session
-from tanist.client.session.tasks import OwnedTasks
+from tanist.client.session.tasks import OwnedTasks, wait_at_most
 from tanist.errors import MQError
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
@@ -132,9 +132,7 @@ class Rebalancer:
                 backoff.reset()
             else:
                 wait_s = backoff.next_s(random.random())  # noqa: S311
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
-                    await self._is_due.wait()
+            await wait_at_most(wait_s, self._is_due)
 
     async def _persist_for_ever(self) -> None:
         while True:

@@ -8,14 +8,14 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from contextlib import suppress
 
 from tanist.client.errors import ClientClosed, NoPermission
 from tanist.client.session.backoff import Backoff
 from tanist.client.session.routes import RouteTable
-from tanist.client.session.tasks import OwnedTasks
+from tanist.client.session.tasks import OwnedTasks, wait_at_most
 from tanist.client.session.wire import Wire
 from tanist.errors import MQError
+from tanist.log import ToldFailures
 from tanist.protocol.bodies.base import encode_body
 from tanist.protocol.bodies.client import HeartbeatData
 from tanist.protocol.codes import RequestCode
@@ -48,7 +48,7 @@ class Heartbeats:
         self._period_s = period_s
         self._told: set[str] = set()  # They may know us.
         self._known: set[str] = set()  # They know us, by the connection that there is now.
-        self._failures: dict[str, str] = {}
+        self._failures = ToldFailures()
         self._introduced: set[str] = set()  # They have answered, or failed to, since the last connection.
         self._is_due = asyncio.Event()
 
@@ -122,9 +122,7 @@ class Heartbeats:
                 backoff.reset()
             else:
                 wait_s = min(wait_s, backoff.next_s(random.random()))  # noqa: S311
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
-                    await self._is_due.wait()
+            await wait_at_most(wait_s, self._is_due)
             await asyncio.sleep(next_s - now_s())
 
     async def _tell(self, address: str, body: bytes, timeout_s: float | None = None) -> MQError | None:
@@ -139,12 +137,10 @@ class Heartbeats:
             self._told.discard(address)
             self._known.discard(address)
             self._introduced.add(address)
-            # It is tried every few seconds: told once, and again when the reason is another.
-            if self._failures.get(address) != str(error):
-                self._failures[address] = str(error)
+            if self._failures.is_news(address, str(error)):
                 _log.warning("heartbeat failed broker=%s error=%s", address, error)
             return error
-        self._failures.pop(address, None)
+        self._failures.is_over(address)
         self._known.add(address)
         self._introduced.add(address)
         return None

@@ -7,13 +7,12 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from contextlib import suppress
 
 from tanist.client.errors import ClientClosed, NoRoute
 from tanist.client.session.backoff import Backoff
 from tanist.client.session.nameservers import NameServers
 from tanist.client.session.routes import RouteTable, TopicRoute
-from tanist.client.session.tasks import OwnedTasks
+from tanist.client.session.tasks import OwnedTasks, wait_at_most
 from tanist.errors import MQError
 from tanist.model.route import TopicRouteData
 
@@ -101,9 +100,7 @@ class RouteKeeper:
         backoff = Backoff()
         wait_s = self._poll_s
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
-                    await self._refresh.wait()
+            await wait_at_most(wait_s, self._refresh)
             await asyncio.sleep(_LEAST_APART_S)
             self._refresh.clear()
             if await self._ask_for_all():

@@ -3,9 +3,17 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 _log = logging.getLogger(__name__)
+
+
+async def wait_at_most(timeout_s: float, event: asyncio.Event) -> None:
+    """Go on when the event is set, and after so long in any case."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
 
 
 class OwnedTasks:

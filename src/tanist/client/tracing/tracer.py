@@ -10,13 +10,12 @@ import itertools
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 
 import msgspec
 
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.received import ReceivedMessage
-from tanist.client.session.tasks import OwnedTasks
+from tanist.client.session.tasks import OwnedTasks, wait_at_most
 from tanist.client.tracing.trace_format import (
     AfterTrace,
     BeforeTrace,
@@ -214,9 +213,7 @@ class Tracer:
 
     async def _run(self) -> None:
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(PERIOD_S):
-                    await self._is_due.wait()
+            await wait_at_most(PERIOD_S, self._is_due)
             self._is_due.clear()
             await self._flush()
             if self._is_closing:
