@@ -169,7 +169,7 @@ class CommitLog:
         return segment.view[log_offset - segment.start : end - segment.start]
 
     def crc_before(self, log_offset: int, size_bytes: int) -> int:
-        """The CRC-32 of the bytes right before an offset, by which two replicas see that they hold the same."""
+        """The CRC-32 of the bytes right before an offset: it shows whether two replicas hold the same."""
         position = log_offset - size_bytes
         if not self.log_start <= position <= log_offset <= self.log_end:
             asked = f"a checksum of {size_bytes} bytes before log offset"
