@@ -7,12 +7,12 @@ import msgspec
 
 from tanist.config import Secret
 from tanist.errors import ConfigError
+from tanist.model.host import MAX_PORT, is_address, is_host_and_port
 from tanist.model.integers import INT32_MAX
 from tanist.protocol.ha_link import AckKind
 
 MIN_SECRET_CHARS = 16
 """Who connects gets a proof to try guesses on: a short secret would be found."""
-_MAX_PORT = 65535
 _LEAST = {
     "ha_send_heartbeat_interval": 1,
     "ha_housekeeping_interval": 1,
@@ -67,7 +67,7 @@ class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ha_allowed_addresses: str = ""
     """From where slaves of RocketMQ may come: addresses and networks, separated by semicolons."""
     ha_counted_addresses: str = ""
-    """Those of them whose acks count for double write. RocketMQ's slaves prove nothing, so none by default."""
+    """Those of them whose acks count for double write: none by default, for RocketMQ's slaves prove nothing."""
     ha_ack_mode: HaAckMode = HaAckMode.RECEIVED
     ha_send_heartbeat_interval: int = 5_000
     ha_housekeeping_interval: int = 20_000
@@ -88,8 +88,7 @@ class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A slave that lags by as much is not worth waiting for."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.ha_listen_port <= _MAX_PORT:
-            raise ConfigError("haListenPort", self.ha_listen_port, f"0 to {_MAX_PORT}")
+        self._check_addresses()
         for name, least in _LEAST.items():
             if not least <= (value := getattr(self, name)) <= INT32_MAX:
                 raise ConfigError(_KEYS[name], value, f"{least} to {INT32_MAX}")
@@ -106,6 +105,14 @@ class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
                 f"at most inSyncReplicas, {self.in_sync_replicas}",
             )
         self._check_compatibility()
+
+    def _check_addresses(self) -> None:
+        if not 0 <= self.ha_listen_port <= MAX_PORT:
+            raise ConfigError("haListenPort", self.ha_listen_port, f"0 to {MAX_PORT}")
+        if self.broker_ip2 and not is_address(self.broker_ip2):
+            raise ConfigError("brokerIP2", self.broker_ip2, "an IP address, not a name")
+        if self.ha_master_address and not is_host_and_port(self.ha_master_address):
+            raise ConfigError("haMasterAddress", self.ha_master_address, "host:port of the master's HA port")
 
     def _check_compatibility(self) -> None:
         for key, text in (
