@@ -1,7 +1,8 @@
 """Writes to the log on behalf of the handlers, and sees to what follows: dispatch, and the disk.
 
 Dispatch runs once a turn of the event loop, however many sends it had: one addition a queue, one
-wake-up of the pulls that wait there.
+wake-up of the pulls that wait there. What a slave gets from its master may be more than a turn should take:
+the rest comes in the next ones.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ class LogWriter:
         self._store = store
         self._flusher = flusher
         self._tasks = tasks
-        self._is_dispatch_due = False
+        self._dispatch_due: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._waiting_count = 0
         self._idle = asyncio.Event()
@@ -75,6 +76,12 @@ class LogWriter:
         self._dispatch_soon()
         return appended
 
+    def append_raw(self, log_offset: int, data: bytes | memoryview) -> int:
+        """Append bytes of the master's log, which go to our end; the new end."""
+        log_end = self._store.append_raw(log_offset, data)
+        self._dispatch_soon()
+        return log_end
+
     def when_flushed(self, end: int, answer: Answer) -> None:
         """Call ``answer`` with what became of the log up to ``end``: flushed, or not in time."""
         self._waiting_count += 1
@@ -92,6 +99,9 @@ class LogWriter:
                 await self._idle.wait()
         except TimeoutError:
             _log.warning("sends still wait for the disk count=%d", self._waiting_count)
+        if self._dispatch_due is not None:
+            # The store indexes the rest as it closes, and can not be asked afterwards.
+            self._dispatch_due.cancel()
 
     async def _answer_when_flushed(self, end: int, answer: Answer) -> None:
         try:
@@ -110,15 +120,14 @@ class LogWriter:
 
     def _dispatch_soon(self) -> None:
         # While the disk refuses, sends do not ask it again each time; the next attempt is on its way.
-        if not self._is_dispatch_due and self._retry is None:
-            self._is_dispatch_due = True
-            asyncio.get_running_loop().call_soon(self._dispatch)
+        if self._dispatch_due is None and self._retry is None:
+            self._dispatch_due = asyncio.get_running_loop().call_soon(self._dispatch)
 
     def _dispatch(self) -> None:
-        self._is_dispatch_due = False
-        self._retry = None
+        self._dispatch_due = self._retry = None
         try:
-            self._store.dispatch()
+            if self._store.dispatch_some():
+                self._dispatch_soon()
         except (DiskFull, OSError) as error:
             # The messages are safe in the log, but consumers can not see them before this succeeds.
             _log.warning(
