@@ -13,7 +13,7 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from tanist.broker.delays.delivery import Delivery
 from tanist.broker.delays.rules import DelayRules
 from tanist.broker.delays.table import DelayTable
 from tanist.broker.groups import GroupTable
+from tanist.broker.ha_port import bind_ha_port
 from tanist.broker.handlers import all_routes, clients, consumption, fast_routes
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.late import LongAnswers
@@ -37,13 +38,15 @@ from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
 from tanist.broker.registration import Registration
-from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
+from tanist.broker.replication import Parts, Replication
+from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerRole, BrokerSettings
 from tanist.broker.state import BrokerState
 from tanist.broker.topics import TopicTable
 from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock, SystemClock
 from tanist.errors import ConfigError, MQError, lone_error
+from tanist.ha.settings import HaSettings
 from tanist.model.host import pack_host
 from tanist.model.topics import TopicConfig
 from tanist.protocol.bodies.sync import ConsumerOffsetTable, SubscriptionGroupTable, TopicConfigTable
@@ -80,6 +83,7 @@ class Broker:
         *,
         limits: ServerLimits | None = None,
         tls: TlsSettings | None = None,
+        ha: HaSettings | None = None,
         clock: Clock | None = None,
         config_file: Path | None = None,
         topics: Sequence[TopicConfig] = (),
@@ -93,6 +97,7 @@ class Broker:
         self._store_settings = store_settings
         self._limits = limits or ServerLimits()
         self._tls = tls
+        self._ha = ha or HaSettings()
         self._clock = clock or SystemClock()
         self._config_file = config_file
         self._topics = topics
@@ -108,15 +113,16 @@ class Broker:
         """Serve from the beginning of the block to its end. Raises ConfigError if that can not begin."""
         if self._settings.acl_enable:
             self._guard = AccessGuard(AclFiles(self._settings), self._clock)
-        with self._bind() as bound:
-            # Records, routes and whoever asks for the settings tell the real port.
-            port = bound.getsockname()[1]
-            self._settings = msgspec.structs.replace(self._settings, listen_port=port)
-            async with self._serving(bound):
+        with self._bind() as bound, self._bind_ha() as ha_bound:
+            # Records, routes and whoever asks for the settings tell the real ports.
+            self._settings = msgspec.structs.replace(self._settings, listen_port=bound.getsockname()[1])
+            if ha_bound is not None:
+                self._ha = msgspec.structs.replace(self._ha, ha_listen_port=ha_bound.getsockname()[1])
+            async with self._serving(bound, ha_bound):
                 yield
 
     @asynccontextmanager
-    async def _serving(self, bound: socket.socket) -> AsyncGenerator[None]:
+    async def _serving(self, bound: socket.socket, ha_bound: socket.socket | None) -> AsyncGenerator[None]:
         root = Path(self._settings.store_path_root_dir)
         host = pack_host(self._settings.broker_ip1, self._settings.listen_port)
         with (
@@ -125,26 +131,34 @@ class Broker:
         ):
             async with asyncio.TaskGroup() as tasks:
                 flusher = Flusher(store.log, self._store_settings, self._clock)
-                state = self._make_state(root, store, LogWriter(store, flusher), host)
+                state = self._make_state(root, store, flusher, host)
                 keeper = TransactionKeeper(state)
                 state.config.on_change(state.use_config)
                 state.config.on_change(lambda: flusher.use(state.config.store))
                 async with (
                     self._chores(state, flusher, tasks),
                     self._listening(bound, state, keeper),
+                    self._replicating(ha_bound, state, tasks),
                     self._keeping_transactions(state, keeper, tasks),
                     self._registered(state, tasks),
                 ):
                     yield
 
-    def _make_state(self, root: Path, store: MessageStore, writer: LogWriter, host: bytes) -> BrokerState:
+    def _make_state(self, root: Path, store: MessageStore, flusher: Flusher, host: bytes) -> BrokerState:
         disk = Disk()
+        writer = LogWriter(store, flusher)
+        replication = Replication(
+            Parts(self._settings, self._ha, self._tls, store, writer, flusher, self._clock)
+        )
+        if self._settings.broker_role is BrokerRole.SYNC_MASTER:
+            writer.pending.double_write = replication.double_write
         file = ConfigFile(self._config_file) if self._config_file is not None else None
         topics = TopicTable.open(ConfigTable(disk, root, TopicConfigTable), self._settings, self._clock)
         topics.add_several(self._topics, max_new=len(self._topics))
-        fixed = [self._limits] if self._tls is None else [self._limits, self._tls]
+        fixed = [self._limits, self._ha] if self._tls is None else [self._limits, self._ha, self._tls]
         return BrokerState(
             settings=self._settings,
+            ha=self._ha,
             config=LiveConfig(self._settings, self._store_settings, *fixed, file=file),
             store=store,
             topics=topics,
@@ -160,6 +174,7 @@ class Broker:
             ),
             delays=DelayTable.open(disk, root, self._settings, store, self._clock),
             writer=writer,
+            replication=replication,
             counters=Counters(cluster=self._settings.broker_cluster_name, boot_ms=self._clock.now_ms()),
             upkeep=Upkeep(store, self._clock),
             pull_progress=PullProgress(),
@@ -214,6 +229,22 @@ class Broker:
                 _save_at_end(state)
 
     @asynccontextmanager
+    async def _replicating(
+        self, ha_bound: socket.socket | None, state: BrokerState, tasks: asyncio.TaskGroup
+    ) -> AsyncGenerator[None]:
+        """Serve the slaves, or follow the master."""
+        if ha_bound is not None:
+            async with state.replication.serving_slaves(ha_bound, None):
+                yield
+            return
+        task = tasks.create_task(_lasting("following", state.replication.make_follower(None).run))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    @asynccontextmanager
     async def _keeping_transactions(
         self, state: BrokerState, keeper: TransactionKeeper, tasks: asyncio.TaskGroup
     ) -> AsyncGenerator[None]:
@@ -262,6 +293,10 @@ class Broker:
             return bind_port(self._settings.bind_address, self._settings.listen_port)
         except OSError as error:
             raise self._port_error(error) from error
+
+    def _bind_ha(self) -> AbstractContextManager[socket.socket | None]:
+        """A slave has no such port: nobody follows it."""
+        return nullcontext() if self._settings.is_slave else bind_ha_port(self._settings, self._ha)
 
     async def _listen(self, bound: socket.socket, main: RemotingServer, fast: RemotingServer) -> None:
         try:
