@@ -23,7 +23,7 @@ from tests.support.wire import Wire
 
 C, R = RequestCode, ResponseCode
 PRODUCERS = "producers"
-QUESTIONS = {"transactionTimeOut": "1", "transactionCheckInterval": "1"}
+QUESTIONS = {"transactionTimeOut": "1", "transactionCheckInterval": "200", "transactionCheckMax": "10000"}
 SLAVE = {"brokerRole": "SLAVE", "brokerId": "1"}
 
 
@@ -42,7 +42,15 @@ def store(tmp_path: Path) -> Path:
         ok(wire, send_request(b"plain"))
         ok(wire, pull_request())
         ok(wire, send_request(b"delayed", properties="UNIQ_KEY\x01delayed\x02DELAY\x011\x02"))
-        ok(wire, send_request(b"half", properties=half, sys_flag=int(SysFlag.PREPARED)))
+        ok(
+            wire,
+            send_request(
+                b"half",
+                properties=half,
+                sys_flag=int(SysFlag.PREPARED),
+                born_timestamp_ms=time.time_ns() // 1_000_000,
+            ),
+        )
     return tmp_path / "store"
 
 
