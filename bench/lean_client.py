@@ -136,7 +136,8 @@ def _send(options: Options) -> Load:
     if options["kind"] == "redis":
         frames, is_good = [_stream_frame(body)] * len(numbers), _is_good_by_redis
     else:
-        frames = [_send_frame(options["topic"], number % _QUEUES, body, batch) for number in numbers]
+        requests = (send_request(options["topic"], number % _QUEUES, body, batch=batch) for number in numbers)
+        frames = [encode_command(request) for request in requests]
         is_good = _is_good_by_remoting
     run = _Run(options["address"], frames, is_good)
     try:
@@ -149,7 +150,8 @@ def _send(options: Options) -> Load:
         run.close()
 
 
-def _send_frame(topic: str, queue_id: int, body: bytes, batch: int) -> bytes:
+def send_request(topic: str, queue_id: int, body: bytes, *, batch: int = 1) -> Command:
+    """A message, or a batch of the same one; the topic is made if it is not there."""
     header = SendMessageRequestV2(
         producer_group="lean",
         topic=topic,
@@ -162,9 +164,9 @@ def _send_frame(topic: str, queue_id: int, body: bytes, batch: int) -> bytes:
         is_batch=batch > 1,
     )
     if batch == 1:
-        return encode_command(Command.request(RequestCode.SEND_MESSAGE_V2, header, body=body))
+        return Command.request(RequestCode.SEND_MESSAGE_V2, header, body=body)
     items = encode_batch([(0, body, b"")] * batch)
-    return encode_command(Command.request(RequestCode.SEND_BATCH_MESSAGE, header, body=items))
+    return Command.request(RequestCode.SEND_BATCH_MESSAGE, header, body=items)
 
 
 def _is_good_by_remoting(data: bytes) -> bool | None:

@@ -144,16 +144,16 @@ class RocketMQGroup(ReplicaGroup):
     def _start_name_server(self) -> None:
         self._rocketmq = self._running.enter_context(RocketMQ(self._home, flags=FULL_SPEED))
         self.name_server = self._rocketmq.name_server
-        self._ha_address = ""
+        self.ha_address = ""
 
     def _start(self, **settings: object) -> Node:
         properties: dict[str, Any] = {**self._store, **settings, "inSyncReplicas": 2}
         if settings["brokerId"]:
             # A slave that has to ask the name server first looks again after five seconds.
-            properties["haMasterAddress"] = self._ha_address
+            properties["haMasterAddress"] = self.ha_address
         broker = self._rocketmq.start_broker(store_dir=self._next_home(), properties=properties)
         if not settings["brokerId"]:
-            self._ha_address = f"127.0.0.1:{broker.ha_port}"
+            self.ha_address = f"127.0.0.1:{broker.ha_port}"
         return Node(broker.address, broker.process, broker.store_dir)
 
 
