@@ -148,9 +148,6 @@ class RocketMQGroup(ReplicaGroup):
 
     def _start(self, **settings: object) -> Node:
         properties: dict[str, Any] = {**self._store, **settings, "inSyncReplicas": 2}
-        if settings["brokerId"]:
-            # A slave that has to ask the name server first looks again after five seconds.
-            properties["haMasterAddress"] = self.ha_address
         broker = self._rocketmq.start_broker(store_dir=self._next_home(), properties=properties)
         if not settings["brokerId"]:
             self.ha_address = f"127.0.0.1:{broker.ha_port}"
