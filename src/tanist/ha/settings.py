@@ -1,0 +1,141 @@
+"""The settings of replication, under RocketMQ's names where it has them."""
+
+import ipaddress
+from enum import Enum
+
+import msgspec
+
+from tanist.config import Secret
+from tanist.errors import ConfigError
+from tanist.model.integers import INT32_MAX
+from tanist.protocol.ha_link import AckKind
+
+MIN_SECRET_CHARS = 16
+"""Who connects gets a proof to try guesses on: a short secret would be found."""
+_MAX_PORT = 65535
+_LEAST = {
+    "ha_send_heartbeat_interval": 1,
+    "ha_housekeeping_interval": 1,
+    "ha_transfer_batch_size": 1,
+    "max_ha_transfer_byte_in_second": 0,
+    "in_sync_replicas": 1,
+    "min_in_sync_replicas": 1,
+    "slave_timeout": 1,
+    "ha_slave_fallbehind_max": 1,
+}
+"""The least value of each number; the most is Java's greatest int."""
+
+
+class HaAuthentication(Enum):
+    """What a peer on the HA port proves itself by."""
+
+    SECRET = "secret"  # noqa: S105  It is the name of a way, not a secret.
+    TLS = "tls"
+    NONE = "none"
+
+
+class HaCompatibility(Enum):
+    """Whose slaves a master takes beside Tanist's, and whose masters a slave follows."""
+
+    NONE = "none"
+    CLASSIC = "classic"
+
+
+class HaAckMode(Enum):
+    """What a slave's ack promises."""
+
+    RECEIVED = "received"
+    FLUSHED = "flushed"
+
+    @property
+    def kind(self) -> AckKind:
+        return AckKind.FLUSHED if self is HaAckMode.FLUSHED else AckKind.RECEIVED
+
+
+class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Replication of one broker. A wrong value stops the start."""
+
+    ha_listen_port: int = 0
+    """With 0 the port above ``listenPort``; a broker whose ``listenPort`` is 0 has any that is free."""
+    ha_master_address: str = ""
+    """host:port of the master's HA port. Without it a slave asks the name server."""
+    broker_ip2: str = msgspec.field(name="brokerIP2", default="")
+    """The address that slaves are told, if it is not ``brokerIP1``."""
+    ha_authentication: HaAuthentication = HaAuthentication.SECRET
+    ha_secret: Secret = ""
+    ha_compatibility: HaCompatibility = HaCompatibility.NONE
+    ha_allowed_addresses: str = ""
+    """From where slaves of RocketMQ may come: addresses and networks, separated by semicolons."""
+    ha_counted_addresses: str = ""
+    """Those of them whose acks count for double write. None by default: they prove nothing."""
+    ha_ack_mode: HaAckMode = HaAckMode.RECEIVED
+    ha_send_heartbeat_interval: int = 5_000
+    ha_housekeeping_interval: int = 20_000
+    ha_transfer_batch_size: int = 32 << 10
+    """The largest body of a frame to a slave of RocketMQ. Between Tanist's the batch follows the load."""
+    ha_flow_control_enable: bool = False
+    max_ha_transfer_byte_in_second: int = 100 << 20
+    """To one slave, all bytes counted, if ``haFlowControlEnable`` is true."""
+    sync_from_last_file: bool = False
+    """Whether an empty slave begins with the master's newest file, as in RocketMQ, and not with its first."""
+    in_sync_replicas: int = 2
+    """How many replicas hold a message before a SYNC_MASTER answers, the master counted. RocketMQ's default
+    of 1 waits for nobody."""
+    min_in_sync_replicas: int = 1
+    """With fewer in step, the master counted, a SYNC_MASTER takes no messages."""
+    slave_timeout: int = 3_000
+    ha_slave_fallbehind_max: int = 256 << 20
+    """A slave that lags by as much is not worth waiting for."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.ha_listen_port <= _MAX_PORT:
+            raise ConfigError("haListenPort", self.ha_listen_port, f"0 to {_MAX_PORT}")
+        for name, least in _LEAST.items():
+            if not least <= (value := getattr(self, name)) <= INT32_MAX:
+                raise ConfigError(_KEYS[name], value, f"{least} to {INT32_MAX}")
+        if self.ha_secret and len(self.ha_secret) < MIN_SECRET_CHARS:
+            raise ConfigError("haSecret", "", f"at least {MIN_SECRET_CHARS} characters, long and random")
+        if self.ha_secret and self.ha_authentication is not HaAuthentication.SECRET:
+            raise ConfigError(
+                "haAuthentication", self.ha_authentication.value, "secret, or no haSecret beside it"
+            )
+        if self.min_in_sync_replicas > self.in_sync_replicas:
+            raise ConfigError(
+                "minInSyncReplicas",
+                self.min_in_sync_replicas,
+                f"at most inSyncReplicas, {self.in_sync_replicas}",
+            )
+        self._check_compatibility()
+
+    def _check_compatibility(self) -> None:
+        for key, text in (
+            ("haAllowedAddresses", self.ha_allowed_addresses),
+            ("haCountedAddresses", self.ha_counted_addresses),
+        ):
+            try:
+                parse_networks(text)
+            except ValueError as error:
+                raise ConfigError(
+                    key, text, f"addresses or networks separated by semicolons: {error}"
+                ) from error
+        is_classic = self.ha_compatibility is HaCompatibility.CLASSIC
+        if is_classic and self.ha_authentication is HaAuthentication.TLS:
+            raise ConfigError(
+                "haCompatibility", "classic", "none with haAuthentication=tls: RocketMQ speaks none"
+            )
+
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def parse_networks(text: str) -> tuple[Network, ...]:
+    """Addresses and networks, separated by semicolons. Raises ValueError."""
+    return tuple(ipaddress.ip_network(part.strip()) for part in text.split(";") if part.strip())
+
+
+def is_within(address: str, networks: tuple[Network, ...]) -> bool:
+    """Whether one of the networks has this address."""
+    return any(ipaddress.ip_address(address) in network for network in networks)
+
+
+_KEYS = {field.name: field.encode_name for field in msgspec.structs.fields(HaSettings)}
