@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -45,9 +45,10 @@ class CatchUp:
 
     began_s: float
     in_step_s: float
-    readable_s: float
     copied_bytes: int
     master_cpu_s: float
+    readable_s: float = 0.0
+    """Not looked at if only to be near was asked for."""
 
     @property
     def rate(self) -> float:
@@ -73,32 +74,30 @@ def catch_up(group: ReplicaGroup, master: Node, *, near_bytes: int = 0) -> Catch
     wait_until(lambda: not master.status().slaves, what="the last slave is gone")
     with ThreadPoolExecutor(1) as other:
         starting = other.submit(group.start_slave, 1)
-        cpu_s = master.cpu_s()
-        began_s, in_step_s, copied = _watch(master, starting, near_bytes)
-        cpu_s = master.cpu_s() - cpu_s
+        run = _watch(master, starting, near_bytes)
         slave = starting.result()
     try:
-        readable_s = in_step_s
-        if not near_bytes:
-            wanted = master.readable(TOPIC)
-            readable_s = wait_until(lambda: slave.readable(TOPIC) >= wanted, what="all messages are readable")
-        return CatchUp(began_s, in_step_s, readable_s, copied, cpu_s)
+        if near_bytes:
+            return run
+        wanted = master.readable(TOPIC)
+        readable_s = wait_until(lambda: slave.readable(TOPIC) >= wanted, what="all messages are readable")
+        return replace(run, readable_s=readable_s)
     finally:
         slave.destroy()
 
 
-def _watch(master: Node, starting: Future[Node], near_bytes: int) -> tuple[float, float, int]:
-    """When the slave had nothing yet, when it was in step, and how much that was."""
+def _watch(master: Node, starting: Future[Node], near_bytes: int) -> CatchUp:
+    """From when the slave had nothing yet until it is in step."""
     deadline_s = time.perf_counter() + _LIMIT_S
-    began_s = 0.0
+    began_s = used_s = 0.0
     while True:
         asked_s = time.perf_counter()
         status = master.status()
         acked = acked_to(status)
         if not acked:
-            began_s = asked_s
+            began_s, used_s = asked_s, master.cpu_s()
         elif acked >= status.log_end - near_bytes:
-            return began_s, time.perf_counter(), acked
+            return CatchUp(began_s, time.perf_counter(), acked, master.cpu_s() - used_s)
         if starting.done():
             starting.result()
         if asked_s > deadline_s:
