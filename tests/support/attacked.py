@@ -129,9 +129,7 @@ def wait_until(is_so: Callable[[], bool], *, timeout_s: float = _IN_STEP_TIMEOUT
     return time.monotonic() - begun_s
 
 
-def try_attack(
-    master: Master, cable: Cable, attack: Attack, ground: Ground, *, patience_s: float
-) -> Seen:
+def try_attack(master: Master, cable: Cable, attack: Attack, ground: Ground, *, patience_s: float) -> Seen:
     """Play one attack on a master with one real slave, which is in step before and is back afterwards."""
     begun_s = time.monotonic()
     with Intruder(master.ha_address) as intruder:
@@ -140,7 +138,9 @@ def try_attack(
         believed = [link for link in master.status().links if link.addr.lstrip("/") in intruder.addresses]
         in_sync_count = master.status().in_sync_count
         beside_slave = master.send()
-        real = [link.addr for link in master.status().links if link.addr.lstrip("/") not in intruder.addresses]
+        real = [
+            link.addr for link in master.status().links if link.addr.lstrip("/") not in intruder.addresses
+        ]
         is_slave_in_step = _comes_in_step(master, real)
         cable.cut()
         wait_until(lambda: not [link for link in master.status().links if link.addr in real])

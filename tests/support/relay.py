@@ -1,4 +1,4 @@
-"""A cable between a slave and its master: it can be cut, mended, led elsewhere, and it remembers what was said.
+"""A cable between a slave and its master, which can be cut and led elsewhere and remembers what was said.
 
 with Relay(master.ha_address) as cable:
     slave = start_slave(haMasterAddress=cable.address)

@@ -1,4 +1,4 @@
-"""``python -m tests.support.rocketmq.attacked``: play all attacks on a pair of Apache RocketMQ, and print what was seen.
+"""``python -m tests.support.rocketmq.attacked``: all attacks on a pair of Apache RocketMQ, and what was seen.
 
 A SYNC_MASTER whose sends wait for one slave (``inSyncReplicas=2``), one real slave, and a log whose first
 file is gone. It takes some ten minutes, most of which RocketMQ's own intervals are.
@@ -7,7 +7,7 @@ file is gone. It takes some ten minutes, most of which RocketMQ's own intervals 
 import contextlib
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -85,9 +85,7 @@ def _start_slave(rocketmq: RocketMQ, cable: Relay) -> Broker:
 
 
 def _ground(master: Master, cable: Relay) -> Ground:
-    return Ground(
-        log_start=_FILE_BYTES, log_end=master.status().log_end, session=bytes(cable.calls[0][:64])
-    )
+    return Ground(log_start=_FILE_BYTES, log_end=master.status().log_end, session=bytes(cable.calls[0][:64]))
 
 
 def _fool_slave(slave: Broker, master: Master, cable: Relay) -> None:
