@@ -10,79 +10,20 @@ from typing import Final
 
 import pytest
 
-from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
-from tanist.ha.admission import CrcBefore, MasterLog
-from tanist.ha.keys import HaKeys
-from tanist.ha.master_link import HELLO_S, MasterLink, MasterState
-from tanist.ha.slave_link import SlaveLink, SlaveLog
+from tanist.ha.actions import CloseKind, CloseLink, MasterAction, StartTransfer, TakeAck
+from tanist.ha.master_link import HELLO_S, MasterLink
+from tanist.ha.slave_link import SlaveLink
 from tanist.model.offsets import LogOffset
-from tanist.protocol.ha_hello import MAGIC, MAX_UNPROVEN_BYTES, NONCE_BYTES, PROOF_BYTES, Authentication
+from tanist.protocol.ha_hello import MAGIC, MAX_UNPROVEN_BYTES, PROOF_BYTES
 from tanist.protocol.ha_link import Ack, AckKind, Heartbeat, encode_ack, encode_heartbeat
 from tests.support.ha_attacks import HUGE, TELNET_SLIP, random_strings
+from tests.support.ha_ends import KEYS, LOG, START, bytes_of, let_in, master_link, meet, slave_link
 
-KEYS: Final = HaKeys("broker-a", Authentication.SECRET, b"a secret of both ends")
-LOG: Final = bytes(range(256)) * 16
-START: Final = 1024
-FILE_BYTES: Final = 1024
-INCARNATION: Final = b"i" * 16
 # kind, ack_kind, log_offset
 _ACK: Final = struct.Struct(">BBq")
 # log_start, log_end: in a SlaveProof, behind its head and incarnation
 _RANGE: Final = struct.Struct(">qq")
 _RANGE_AT: Final = 9 + 16
-
-
-def crc_before(log_offset: int, size_bytes: int) -> int:
-    return zlib.crc32(LOG[log_offset - size_bytes : log_offset])
-
-
-def look_at_log() -> MasterLog:
-    return MasterLog(
-        incarnation=INCARNATION,
-        log_start=START,
-        log_end=len(LOG),
-        file_bytes=FILE_BYTES,
-        is_last_file_first=False,
-        crc_before=crc_before,
-    )
-
-
-def master_link(nonce: bytes = b"m" * NONCE_BYTES) -> MasterLink:
-    return MasterLink(KEYS, nonce, look_at_log, now_s=0.0, heartbeat_s=5.0, silence_s=20.0)
-
-
-def slave_link(
-    log_end: int = len(LOG),
-    *,
-    keys: HaKeys = KEYS,
-    log_start: int = START,
-    incarnation: bytes = INCARNATION,
-    crc_before: CrcBefore = crc_before,
-) -> SlaveLink:
-    log = SlaveLog(incarnation, log_start if log_end else 0, log_end, FILE_BYTES, crc_before)
-    return SlaveLink(
-        keys, 1, b"s" * NONCE_BYTES, log, AckKind.RECEIVED, now_s=0.0, heartbeat_s=5.0, silence_s=20.0
-    )
-
-
-def bytes_of(actions: Iterable[object]) -> bytes:
-    return b"".join(action.data for action in actions if isinstance(action, SendBytes))
-
-
-def meet(slave: SlaveLink, master: MasterLink) -> tuple[list[bytes], list[MasterAction]]:
-    """Let both ends come to a verdict: what the slave said, and what the master did at last."""
-    hello = bytes_of(slave.on_connected())
-    answer = bytes_of(master.on_bytes(hello, now_s=0.1))
-    proof = bytes_of(slave.on_bytes(memoryview(answer), now_s=0.2)[0])
-    return [hello, proof], master.on_bytes(proof, now_s=0.3)
-
-
-def let_in(log_end: int = len(LOG)) -> MasterLink:
-    """The master's end of a link to a slave that is what it says."""
-    master = master_link()
-    meet(slave_link(log_end), master)
-    assert master.state is MasterState.TRANSFER
-    return master
 
 
 def record() -> list[bytes]:
@@ -181,14 +122,6 @@ def test_a_session_with_any_bit_changed_on_the_way_proves_nothing() -> None:
         actions = play(master, [bytes(proof)])
         assert_nothing_believed(actions)
         assert bytes_of(actions) == b""
-
-
-def test_a_slave_with_another_secret_is_not_let_in_and_does_not_believe_the_master() -> None:
-    other = HaKeys(KEYS.group, KEYS.authentication, b"a secret of somebody else")
-    slave, master = slave_link(keys=other), master_link()
-    answer = bytes_of(play(master, [bytes_of(slave.on_connected())]))
-    actions, _ = slave.on_bytes(memoryview(answer), now_s=0.2)
-    assert actions == [CloseLink(CloseKind.NOT_PROVEN, "the master does not know our haSecret")]
 
 
 LYING_ACKS: Final = {
