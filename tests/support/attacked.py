@@ -129,12 +129,20 @@ def wait_until(is_so: Callable[[], bool], *, timeout_s: float = _IN_STEP_TIMEOUT
     return time.monotonic() - begun_s
 
 
-def try_attack(master: Master, cable: Cable, attack: Attack, ground: Ground, *, patience_s: float) -> Seen:
+def try_attack(
+    master: Master,
+    cable: Cable,
+    attack: Attack,
+    ground: Ground,
+    *,
+    patience_s: float,
+    listen_s: float = _LISTEN_S,
+) -> Seen:
     """Play one attack on a master with one real slave, which is in step before and is back afterwards."""
     begun_s = time.monotonic()
     with Intruder(master.ha_address) as intruder:
         intruder.play(attack, ground)
-        intruder.listen(_LISTEN_S)
+        intruder.listen(listen_s)
         believed = [link for link in master.status().links if link.addr.lstrip("/") in intruder.addresses]
         in_sync_count = master.status().in_sync_count
         beside_slave = master.send()
