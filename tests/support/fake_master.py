@@ -26,8 +26,6 @@ class Lie:
 
     name: str
     says: Callable[[int], bytes]
-    is_poison: bool = False
-    """Whether a slave that believes it holds bytes that no master wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ LIES: Final = (
     Lie("a body of 2^31-1 bytes", lambda end: frame(end, (1 << 31) - 1, bytes(8 << 20))),
     Lie("a body of -5 bytes", lambda end: frame(end, -5, bytes(64))),
     Lie("a frame of another place", lambda end: frame(end + 4096, 64, bytes(64))),
-    Lie("bytes that are no records", lambda end: frame(end, 64, b"\xab" * 64), is_poison=True),
+    Lie("bytes that are no records", lambda end: frame(end, 64, b"\xab" * 64)),
 )
 
 

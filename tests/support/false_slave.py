@@ -20,7 +20,9 @@ EMPTY_LOG = SlaveLog(NO_INCARNATION, log_start=0, log_end=0, file_bytes=1, crc_b
 class FalseSlave:
     """A blocking connection. Leaving the ``with`` block closes it."""
 
-    def __init__(self, ha_address: str, keys: HaKeys, *, broker_id: int = 7, log: SlaveLog = EMPTY_LOG) -> None:
+    def __init__(
+        self, ha_address: str, keys: HaKeys, *, broker_id: int = 7, log: SlaveLog = EMPTY_LOG
+    ) -> None:
         host, _, port = ha_address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=_TIMEOUT_S)
         self._link = SlaveLink(
