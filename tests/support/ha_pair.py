@@ -1,6 +1,7 @@
 """A master and its slave in this process, with a cable between them."""
 
-from collections.abc import Generator
+import re
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.support.relay import Relay
 from tests.support.requests import TOPIC
 from tests.support.wire import Wire
 
-SECRET: Final = "a secret of both ends, long and random"  # noqa: S105
+SECRET: Final = "a secret of both ends, long and random"
 GROUP: Final = "embedded"
 KEYS: Final = HaKeys(GROUP, Authentication.SECRET, SECRET.encode())
 FILE_BYTES: Final = 1 << 20
@@ -33,7 +34,7 @@ class Pair:
 
 
 @contextmanager
-def running_master(store: Path | None = None, **settings: str) -> Generator[Master]:
+def running_master(settings: Mapping[str, str] = {}, *, store: Path | None = None) -> Generator[Master]:
     """A SYNC_MASTER whose sends wait for one slave."""
     given = {
         "brokerRole": "SYNC_MASTER",
@@ -51,7 +52,7 @@ def running_master(store: Path | None = None, **settings: str) -> Generator[Mast
 
 @contextmanager
 def running_slave(
-    cable: Relay, store: Path | None = None, *, broker_id: int = 1, **settings: str
+    cable: Relay, settings: Mapping[str, str] = {}, *, store: Path | None = None, broker_id: int = 1
 ) -> Generator[Master]:
     given = {
         "brokerRole": "SLAVE",
@@ -69,10 +70,10 @@ def running_slave(
 
 
 @contextmanager
-def running_pair(**settings: str) -> Generator[Pair]:
+def running_pair(settings: Mapping[str, str] = {}) -> Generator[Pair]:
     """Both, in step; ``settings`` are the master's."""
     with (
-        running_master(**settings) as master,
+        running_master(settings) as master,
         Relay(master.ha_address) as cable,
         running_slave(cable) as slave,
     ):
@@ -85,8 +86,8 @@ def open_master(address: str) -> Generator[Master]:
     with Wire(address) as wire:
         answer = wire.ask(Command.request(RequestCode.GET_BROKER_CONFIG))
         assert answer.code == ResponseCode.SUCCESS, answer.remark
-    lines = dict(line.partition("=")[::2] for line in bytes(answer.body).decode().splitlines())
-    master = Master(address, f"{_HOST}:{lines['haListenPort']}")
+    (port,) = re.findall(r"^haListenPort=(\d+)$", bytes(answer.body).decode(), re.MULTILINE)
+    master = Master(address, f"{_HOST}:{port}")
     try:
         yield master
     finally:
