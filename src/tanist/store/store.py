@@ -157,6 +157,14 @@ class MessageStore:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
+    incarnation = bytes(16)
+
+    def make_incarnation(self, fresh: bytes) -> None:
+        self.incarnation = fresh
+
+    def adopt_incarnation(self, value: bytes) -> None:
+        self.incarnation = value
+
     # Writing
 
     def append(self, message: Message) -> Appended:
@@ -196,6 +204,10 @@ class MessageStore:
     def dispatch(self, limit: int | None = None) -> int:
         """Index what was appended; how many records. See Dispatcher.run."""
         return self.dispatcher.run(limit)
+
+    def dispatch_some(self) -> bool:
+        """Index so much that others wait only for a moment; whether there is more. See Dispatcher.step."""
+        return self.dispatcher.step()
 
     def flush(self) -> int:
         """Make the log durable up to its end, which is returned."""
