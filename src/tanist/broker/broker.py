@@ -40,6 +40,7 @@ from tanist.broker.pull_progress import PullProgress
 from tanist.broker.registration import Registration
 from tanist.broker.replication import Parts, Replication
 from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerRole, BrokerSettings
+from tanist.broker.slave_role import without_writes
 from tanist.broker.state import BrokerState
 from tanist.broker.topics import TopicTable
 from tanist.broker.transactions.keeper import TransactionKeeper
@@ -189,13 +190,11 @@ class Broker:
         self, state: BrokerState, flusher: Flusher, tasks: asyncio.TaskGroup
     ) -> AsyncGenerator[None]:
         """Do what has to be done now and then; at the end the offsets are saved once more."""
-        counting, delivery = Counting(state), Delivery(state)
-        state.store.dispatcher.listeners += [counting.on_indexed, delivery.on_indexed]
-        delays = state.delays
+        counting, delays = Counting(state), state.delays
+        state.store.dispatcher.listeners.append(counting.on_indexed)
         chores = [
             tasks.create_task(_lasting("flush", flusher.run)),
             tasks.create_task(_lasting("upkeep", state.upkeep.run)),
-            tasks.create_task(_lasting("delivery", delivery.run)),
             *(
                 tasks.create_task(_lasting(name, partial(_saving, start_save, interval_ms)))
                 for name, start_save, interval_ms in (
@@ -217,6 +216,11 @@ class Broker:
         ]
         if self._guard is not None:
             chores.append(tasks.create_task(_lasting("access rules", self._guard.watch)))
+        if not state.settings.is_slave:
+            # What a slave delivered would make its log another one than its master's.
+            delivery = Delivery(state)
+            state.store.dispatcher.listeners.append(delivery.on_indexed)
+            chores.append(tasks.create_task(_lasting("delivery", delivery.run)))
         try:
             yield
         finally:
@@ -248,7 +252,13 @@ class Broker:
     async def _keeping_transactions(
         self, state: BrokerState, keeper: TransactionKeeper, tasks: asyncio.TaskGroup
     ) -> AsyncGenerator[None]:
-        """Ask about transactions; at the end, while the log still takes it, note what is done with."""
+        """Ask about transactions; at the end, while the log still takes it, note what is done with.
+
+        On a slave nobody does: its master asks, and its producers answer there.
+        """
+        if state.settings.is_slave:
+            yield
+            return
         state.store.dispatcher.listeners.append(keeper.on_indexed)
         task = tasks.create_task(_lasting("transactions", keeper.run))
         try:
@@ -262,8 +272,9 @@ class Broker:
     async def _listening(
         self, bound: socket.socket, state: BrokerState, keeper: TransactionKeeper
     ) -> AsyncGenerator[None]:
-        # Before the first request comes.
-        keeper.open()
+        if not state.settings.is_slave:
+            # Before the first request comes.
+            keeper.open()
         pulls = PullHandler(state)
         state.store.dispatcher.listeners.append(pulls.on_indexed)
 
@@ -272,6 +283,8 @@ class Broker:
             clients.on_lost(state, connection)
 
         routes = all_routes(state, pulls, keeper)
+        if state.settings.is_slave:
+            routes = without_writes(routes)
         if self._guard is not None:
             routes = self._guard.guard(routes, Needs(self._settings, partial(topic_at, state.store)))
         main = RemotingServer(routes, limits=self._limits, tls=self._tls, on_close=on_close)
