@@ -68,7 +68,7 @@ def play_on_slave(address: str, pid: int, cable: Relay, lie: Lie, *, patience_s:
         with connection:
             connection.settimeout(_CALL_TIMEOUT_S)
             first = _REPORT.unpack(connection.recv(_REPORT.size, socket.MSG_WAITALL))[0]
-            heard, closed_after_s = _tell(connection, lie.says(first), patience_s)
+            heard, closed_after_s = tell(connection, lie.says(first), patience_s=patience_s)
         return SlaveSeen(
             lie=lie.name,
             first_report=first,
@@ -80,7 +80,7 @@ def play_on_slave(address: str, pid: int, cable: Relay, lie: Lie, *, patience_s:
         )
 
 
-def _tell(connection: socket.socket, said: bytes, patience_s: float) -> tuple[bytes, float | None]:
+def tell(connection: socket.socket, said: bytes, *, patience_s: float) -> tuple[bytes, float | None]:
     """Say all that the other side takes, and hear it out; what it said, and when it hung up."""
     begun_s = time.monotonic()
     heard = bytearray()
