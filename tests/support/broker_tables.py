@@ -23,6 +23,7 @@ from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
 from tanist.errors import ResponseError
+from tanist.ha.settings import HaSettings
 from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel
 from tanist.model.host import pack_host
 from tanist.model.subscription import SubscriptionData
@@ -65,6 +66,7 @@ def open_state(root: Path, settings: BrokerSettings = SETTINGS, *, clock: Clock 
     store = open_store(root, clock=clock)
     return BrokerState(
         settings=settings,
+        ha=HaSettings(),
         config=LiveConfig(settings, store.settings),
         store=store,
         topics=open_topics(root, settings, clock=clock),

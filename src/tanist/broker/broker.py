@@ -13,7 +13,7 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from tanist.broker.delays.delivery import Delivery
 from tanist.broker.delays.rules import DelayRules
 from tanist.broker.delays.table import DelayTable
 from tanist.broker.groups import GroupTable
+from tanist.broker.ha_port import bind_ha_port
 from tanist.broker.handlers import all_routes, clients, consumption, fast_routes
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.late import LongAnswers
@@ -44,6 +45,7 @@ from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock, SystemClock
 from tanist.errors import ConfigError, MQError, lone_error
+from tanist.ha.settings import HaSettings
 from tanist.model.host import pack_host
 from tanist.model.topics import TopicConfig
 from tanist.protocol.bodies.sync import ConsumerOffsetTable, SubscriptionGroupTable, TopicConfigTable
@@ -80,6 +82,7 @@ class Broker:
         *,
         limits: ServerLimits | None = None,
         tls: TlsSettings | None = None,
+        ha: HaSettings | None = None,
         clock: Clock | None = None,
         config_file: Path | None = None,
         topics: Sequence[TopicConfig] = (),
@@ -93,6 +96,7 @@ class Broker:
         self._store_settings = store_settings
         self._limits = limits or ServerLimits()
         self._tls = tls
+        self._ha = ha or HaSettings()
         self._clock = clock or SystemClock()
         self._config_file = config_file
         self._topics = topics
@@ -108,10 +112,11 @@ class Broker:
         """Serve from the beginning of the block to its end. Raises ConfigError if that can not begin."""
         if self._settings.acl_enable:
             self._guard = AccessGuard(AclFiles(self._settings), self._clock)
-        with self._bind() as bound:
-            # Records, routes and whoever asks for the settings tell the real port.
-            port = bound.getsockname()[1]
-            self._settings = msgspec.structs.replace(self._settings, listen_port=port)
+        with self._bind() as bound, self._bind_ha() as ha_bound:
+            # Records, routes and whoever asks for the settings tell the real ports.
+            self._settings = msgspec.structs.replace(self._settings, listen_port=bound.getsockname()[1])
+            if ha_bound is not None:
+                self._ha = msgspec.structs.replace(self._ha, ha_listen_port=ha_bound.getsockname()[1])
             async with self._serving(bound):
                 yield
 
@@ -142,9 +147,10 @@ class Broker:
         file = ConfigFile(self._config_file) if self._config_file is not None else None
         topics = TopicTable.open(ConfigTable(disk, root, TopicConfigTable), self._settings, self._clock)
         topics.add_several(self._topics, max_new=len(self._topics))
-        fixed = [self._limits] if self._tls is None else [self._limits, self._tls]
+        fixed = [self._limits, self._ha] if self._tls is None else [self._limits, self._ha, self._tls]
         return BrokerState(
             settings=self._settings,
+            ha=self._ha,
             config=LiveConfig(self._settings, self._store_settings, *fixed, file=file),
             store=store,
             topics=topics,
@@ -262,6 +268,10 @@ class Broker:
             return bind_port(self._settings.bind_address, self._settings.listen_port)
         except OSError as error:
             raise self._port_error(error) from error
+
+    def _bind_ha(self) -> AbstractContextManager[socket.socket | None]:
+        """A slave has no such port: nobody follows it."""
+        return nullcontext() if self._settings.is_slave else bind_ha_port(self._settings, self._ha)
 
     async def _listen(self, bound: socket.socket, main: RemotingServer, fast: RemotingServer) -> None:
         try:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from tanist.broker.ha_port import ha_address
 from tanist.broker.state import BrokerState
 from tanist.errors import MQError
 from tanist.log import ToldFailures
@@ -109,7 +110,7 @@ class Registration:
             broker_name=settings.broker_name,
             broker_addr=settings.address,
             cluster_name=settings.broker_cluster_name,
-            ha_server_addr=settings.ha_address,
+            ha_server_addr=ha_address(settings, self._state.ha),
             broker_id=settings.broker_id,
             body_crc32=registration_crc(body),
             is_compressed=False,

@@ -16,6 +16,7 @@ from tanist.broker.settings import BrokerSettings
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
+from tanist.ha.settings import HaSettings
 from tanist.store import MessageStore
 from tanist.store.upkeep import Upkeep
 
@@ -26,6 +27,8 @@ class BrokerState:
 
     settings: BrokerSettings
     """As they are now: read them when they are needed, for some can be changed while the broker runs."""
+    ha: HaSettings
+    """With the real port once the broker serves. None of them can be changed while it runs."""
     config: LiveConfig
     store: MessageStore
     topics: TopicTable

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tanist.ha.throttle import Rate
 from tanist.protocol.ha_link import AckKind
 
 MAX_REFUSALS = 64
@@ -21,6 +22,11 @@ class Dialect(Enum):
 
     TANIST = "tanist"
     CLASSIC = "classic"
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether the tables beside the log travel on the link."""
+        return self is Dialect.TANIST
 
 
 @dataclass(slots=True, eq=False)
@@ -43,13 +49,12 @@ class Replica:
     sent_to: int = field(init=False)
     sent_bytes: int = field(default=0, init=False)
     """All bytes that were sent to it, frames included."""
-    bytes_per_second: int = field(default=0, init=False)
-    lag_ms: int = field(default=0, init=False)
-    """How old the oldest byte is that it has not acked."""
+    rate: Rate = field(default_factory=Rate, init=False)
+    """Of what is sent to it."""
 
     def __post_init__(self) -> None:
-        self.acked_to = self.requested_to
-        self.sent_to = self.sent_from
+        # Of what lies before its start it needs nothing: that it has, or was told to leave out.
+        self.acked_to = self.sent_to = self.sent_from
 
     @property
     def identity(self) -> str:

@@ -19,11 +19,11 @@ from tanist.broker.memory import hot_bytes
 from tanist.broker.message_filter import MessageFilter, PropertyFilter, filter_of
 from tanist.broker.offsets import check_client_may_commit
 from tanist.broker.reading import Outcome, QueueRead, read_queue
-from tanist.broker.settings import MASTER_ID
 from tanist.broker.slave_reads import is_behind, suggested_broker_id
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.model.offsets import QueueOffset
+from tanist.model.route import MASTER_ID
 from tanist.model.subscription import TAG, SubscriptionData, subscribe
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command

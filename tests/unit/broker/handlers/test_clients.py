@@ -46,6 +46,7 @@ class Desk:
         none = cast("Any", None)
         self.state = BrokerState(
             settings=config,
+            ha=none,
             config=none,
             store=none,
             topics=open_topics(root, config, clock=self.clock),
