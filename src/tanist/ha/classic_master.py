@@ -75,8 +75,9 @@ class ClassicMasterLink:
     @property
     def next_tick_s(self) -> float:
         """When ``on_tick`` has something to do."""
-        silent_s = self._read_s + self.silence_s
-        return min(silent_s, self._written_s + self.heartbeat_s) if self.is_transferring else silent_s
+        if self.is_transferring:
+            return min(self._read_s + self.silence_s, self._written_s + self.heartbeat_s)
+        return self.now_s + self.silence_s
 
     def on_bytes(self, data: bytes, *, now_s: float) -> list[MasterAction]:
         """The slave sent something. Of several reports the newest counts."""
@@ -106,14 +107,19 @@ class ClassicMasterLink:
 
     def on_tick(self, *, log_end: int, now_s: float) -> list[MasterAction]:  # noqa: ARG002
         """Some time has passed."""
-        silent_s = now_s - self._read_s
-        if self.state is ClassicState.CLOSED:
-            return []
-        if silent_s >= self.silence_s:
-            return self._close(CloseKind.SILENT, f"nothing came for {silent_s * 1000:.0f} ms")
-        if self.is_transferring and now_s - self._written_s >= self.heartbeat_s:
-            self._written_s = now_s
-            return [SendBytes(encode_transfer_header(self.sent_to, 0))]
+        match self.state:
+            case ClassicState.REPORT:
+                if now_s - self.now_s >= self.silence_s:
+                    return self._close(CloseKind.TOO_SLOW, f"no report within {self.silence_s:.0f} s")
+            case ClassicState.TRANSFER:
+                silent_s = now_s - self._read_s
+                if silent_s >= self.silence_s:
+                    return self._close(CloseKind.SILENT, f"nothing came for {silent_s * 1000:.0f} ms")
+                if now_s - self._written_s >= self.heartbeat_s:
+                    self._written_s = now_s
+                    return [SendBytes(encode_transfer_header(self.sent_to, 0))]
+            case ClassicState.CLOSED:
+                pass
         return []
 
     def on_lost(self) -> None:

@@ -1,6 +1,7 @@
 """A master of RocketMQ, as its slave sees it.
 
-    TRANSFER --a frame that can not follow, silence--> CLOSED
+    REPORTED --first frame--> TRANSFER
+        any state --a frame that can not follow, silence--> CLOSED
 
 Pure. follower.py owns the socket. The slave says at once where its log ends, and the master sends frames from
 there on. A frame is taken when all of it is there, and only at our own end; what came in one read is acked by
@@ -8,12 +9,20 @@ one report. A heartbeat is checked like any other frame, and nothing of it goes 
 """
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from tanist.errors import RemoteProtocolError
-from tanist.ha.actions import AppendLog, CloseKind, CloseLink, SendBytes, SlaveAction
+from tanist.ha.actions import AppendLog, CloseKind, CloseLink, FollowLog, SendBytes, SlaveAction
 from tanist.ha.record_walk import RecordWalk
 from tanist.protocol.ha_classic import TransferDecoder, TransferHeader, encode_report
+from tanist.protocol.ha_link import AckKind
 from tanist.protocol.ha_stream import BodyPart
+
+
+class ClassicState(Enum):
+    REPORTED = "reported"
+    TRANSFER = "transfer"
+    CLOSED = "closed"
 
 
 class _WrongOffset(RemoteProtocolError):
@@ -25,29 +34,30 @@ class ClassicSlaveLink:
     """The slave's end of one link to a master of RocketMQ."""
 
     log_end: int
+    walk: RecordWalk | None
+    """Over the records of our log, up to its end; None if there are none."""
     file_bytes: int
+    ack_kind: AckKind
     now_s: float
     heartbeat_s: float
     silence_s: float
-    unfinished: bytes | memoryview = b""
-    """What our log has at its end of a record that is not whole yet."""
-    is_closed: bool = field(default=False, init=False)
+    state: ClassicState = field(default=ClassicState.REPORTED, init=False)
+    master_log_end: int = field(init=False)
     acked_to: int = field(init=False)
     _frame_offset: int = field(init=False)
     """Where the frame goes that is coming in, or the next one."""
     _held: bytearray = field(default_factory=bytearray, init=False)
     _decoder: TransferDecoder = field(default_factory=TransferDecoder, init=False)
-    _walk: RecordWalk | None = field(default=None, init=False)
     _read_s: float = field(default=0.0, init=False)
     _written_s: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        """Raises RemoteProtocolError if what is unfinished is no beginning of a record."""
         self._read_s = self._written_s = self.now_s
-        self.acked_to = self._frame_offset = self.log_end
-        if self.log_end:
-            self._walk = RecordWalk(self.log_end - len(self.unfinished), file_bytes=self.file_bytes)
-            self._walk.feed(self.unfinished)
+        self.acked_to = self.master_log_end = self._frame_offset = self.log_end
+
+    @property
+    def is_transferring(self) -> bool:
+        return self.state is ClassicState.TRANSFER
 
     @property
     def next_tick_s(self) -> float:
@@ -62,11 +72,11 @@ class ClassicSlaveLink:
         """What to do about what came, and how much of it is used up."""
         self._read_s = now_s
         actions: list[SlaveAction] = []
-        if not self.is_closed:
+        if self.state is not ClassicState.CLOSED:
             try:
                 for event in self._decoder.feed(view):
                     if isinstance(event, TransferHeader):
-                        self._on_header(event)
+                        actions += self._on_header(event)
                     else:
                         actions += self._on_part(event)
             except _WrongOffset as error:
@@ -81,7 +91,7 @@ class ClassicSlaveLink:
 
     def on_held(self, held_to: int, *, now_s: float) -> list[SlaveAction]:
         """As much as acks promise is ours up to here: report it, if it is more than was reported."""
-        if self.is_closed or held_to <= self.acked_to:
+        if self.state is ClassicState.CLOSED or held_to <= self.acked_to:
             return []
         self.acked_to = held_to
         self._written_s = now_s
@@ -89,7 +99,7 @@ class ClassicSlaveLink:
 
     def on_tick(self, *, now_s: float) -> list[SlaveAction]:
         """Some time has passed."""
-        if self.is_closed:
+        if self.state is ClassicState.CLOSED:
             return []
         silent_s = now_s - self._read_s
         if silent_s >= self.silence_s:
@@ -101,9 +111,9 @@ class ClassicSlaveLink:
 
     def on_lost(self) -> None:
         """The connection is gone."""
-        self.is_closed = True
+        self.state = ClassicState.CLOSED
 
-    def _on_header(self, header: TransferHeader) -> None:
+    def _on_header(self, header: TransferHeader) -> list[SlaveAction]:
         if not self._frame_offset:
             if header.log_offset % self.file_bytes:
                 raise _WrongOffset(
@@ -117,6 +127,10 @@ class ClassicSlaveLink:
             )
         if header.size_bytes:
             self._frame_offset = header.log_offset
+        if self.state is ClassicState.TRANSFER:
+            return []
+        self.state = ClassicState.TRANSFER
+        return [FollowLog(None)]
 
     def _on_part(self, part: BodyPart) -> list[SlaveAction]:
         if not part.is_last:
@@ -127,12 +141,13 @@ class ClassicSlaveLink:
             body = memoryview(bytes(self._held + part.view))
             self._held.clear()
         log_offset = self._frame_offset
-        if self._walk is None:
-            self._walk = RecordWalk(log_offset, file_bytes=self.file_bytes)
-        self._walk.feed(body)
+        if self.walk is None:
+            self.walk = RecordWalk(log_offset, file_bytes=self.file_bytes)
+        self.walk.feed(body)
         self._frame_offset += len(body)
+        self.master_log_end = self._frame_offset
         return [AppendLog(log_offset, body)]
 
     def _close(self, kind: CloseKind, reason: str) -> list[SlaveAction]:
-        self.is_closed = True
+        self.state = ClassicState.CLOSED
         return [CloseLink(kind, reason)]

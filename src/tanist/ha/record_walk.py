@@ -5,7 +5,7 @@ size, show there before they are appended; checksums are for whoever reads the r
 """
 
 import struct
-from typing import Final
+from typing import Final, Protocol
 
 from tanist.errors import RemoteProtocolError
 from tanist.protocol.ha_stream import gather
@@ -15,6 +15,28 @@ from tanist.protocol.record import BLANK_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2,
 _HEAD = struct.Struct(">ii20xq")
 # size, magic
 _BLANK: Final = struct.Struct(">ii")
+
+
+class Log(Protocol):
+    """What a walk over a log needs of it."""
+
+    @property
+    def log_end(self) -> int: ...
+
+    def read_ahead(self, log_offset: int, max_bytes: int, /) -> memoryview: ...
+
+
+def walk_to_end(log: Log, log_offset: int, *, file_bytes: int) -> "RecordWalk":
+    """Walk over a log from where a record begins to its end, which may be within one.
+
+    Raises RemoteProtocolError if that is no log.
+    """
+    walk = RecordWalk(log_offset, file_bytes=file_bytes)
+    while log_offset < log.log_end:
+        piece = log.read_ahead(log_offset, log.log_end - log_offset)
+        walk.feed(piece)
+        log_offset += len(piece)
+    return walk
 
 
 class RecordWalk:

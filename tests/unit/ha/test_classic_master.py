@@ -258,15 +258,22 @@ def test_after_5_s_without_sending_a_heartbeat_tells_the_next_offset(store: Mess
 
 @pytest.mark.behaviour("S1-46")
 def test_a_slave_that_is_silent_for_20_s_is_given_up(store: MessageStore) -> None:
-    for is_transferring in (False, True):
-        link = _link(store)
-        if is_transferring:
-            _report(link, 0)
-        assert not any(isinstance(action, CloseLink) for action in link.on_tick(log_end=0, now_s=119.9))
-        assert link.on_tick(log_end=0, now_s=120.0) == [
-            CloseLink(CloseKind.SILENT, "nothing came for 20000 ms")
-        ]
-        assert link.state is ClassicState.CLOSED
+    link = _link(store)
+    _report(link, 0)
+    assert not any(isinstance(action, CloseLink) for action in link.on_tick(log_end=0, now_s=119.9))
+    assert link.on_tick(log_end=0, now_s=120.0) == [CloseLink(CloseKind.SILENT, "nothing came for 20000 ms")]
+    assert link.state is ClassicState.CLOSED
+
+
+def test_a_peer_that_takes_20_s_over_its_first_report_is_given_up_however_often_it_says_something(
+    store: MessageStore,
+) -> None:
+    link = _link(store)
+    for second in range(1, 7):
+        assert link.on_bytes(b"\0", now_s=100.0 + 3 * second) == []
+    assert link.next_tick_s == 120.0
+    assert link.on_tick(log_end=0, now_s=119.9) == []
+    assert link.on_tick(log_end=0, now_s=120.0) == [CloseLink(CloseKind.TOO_SLOW, "no report within 20 s")]
 
 
 def test_a_single_byte_is_a_sign_of_life(store: MessageStore) -> None:

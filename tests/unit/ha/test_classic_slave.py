@@ -3,10 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from tanist.errors import RemoteProtocolError
-from tanist.ha.actions import AppendLog, CloseKind, CloseLink, SendBytes, SlaveAction
+from tanist.ha.actions import AppendLog, CloseKind, CloseLink, FollowLog, SendBytes, SlaveAction
 from tanist.ha.classic_slave import ClassicSlaveLink
+from tanist.ha.record_walk import RecordWalk
 from tanist.protocol.ha_classic import encode_report, encode_transfer_header
+from tanist.protocol.ha_link import AckKind
 from tests.support.messages import SMALL, make_message, open_store
 
 _FILE_BYTES = SMALL.mapped_file_size_commit_log
@@ -25,10 +26,15 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bytes]:
 
 
 def _link(log_end: int = 0, *, unfinished: bytes = b"") -> ClassicSlaveLink:
+    """A slave whose log ends there, perhaps within a record of which it has this much."""
+    walk = RecordWalk(log_end - len(unfinished), file_bytes=_FILE_BYTES) if log_end else None
+    if walk is not None:
+        walk.feed(unfinished)
     return ClassicSlaveLink(
         log_end=log_end,
+        walk=walk,
         file_bytes=_FILE_BYTES,
-        unfinished=unfinished,
+        ack_kind=AckKind.RECEIVED,
         now_s=100.0,
         heartbeat_s=5.0,
         silence_s=20.0,
@@ -40,13 +46,13 @@ def _frame(log: bytes, start: int, end: int) -> bytes:
 
 
 def _receive(link: ClassicSlaveLink, data: bytes, *, now_s: float = 100.0) -> list[SlaveAction]:
-    """Take what came as the shell does, whose appends succeed."""
+    """Take what came as the shell does, whose appends succeed; that the link is at work goes without saying."""
     actions, used = link.on_bytes(memoryview(data), now_s=now_s)
     assert used == len(data)
     for action in actions:
         if isinstance(action, AppendLog):
             link.on_appended(action.log_offset + len(action.body))
-    return actions
+    return [action for action in actions if not isinstance(action, FollowLog)]
 
 
 def _appended(actions: list[SlaveAction]) -> list[tuple[int, bytes]]:
@@ -161,9 +167,14 @@ def test_a_log_that_ends_within_a_record_goes_on_there(log: bytes) -> None:
     assert _appended(_receive(link, _frame(log, 4200, 5000))) == [(4200, log[4200:5000])]
 
 
-def test_a_log_that_ends_in_no_record_is_not_continued() -> None:
-    with pytest.raises(RemoteProtocolError, match="at log offset 4096 comes no record"):
-        _link(4200, unfinished=bytes(104))
+def test_the_master_is_followed_from_its_first_frame_on_and_not_before() -> None:
+    link = _link(4096)
+    link.on_connected()
+    assert not link.is_transferring
+    actions, _ = link.on_bytes(memoryview(encode_transfer_header(4096, 0)), now_s=100.0)
+    assert actions == [FollowLog(None)]
+    assert link.is_transferring
+    assert link.on_bytes(memoryview(encode_transfer_header(4096, 0)), now_s=100.0) == ([], 12)
 
 
 @pytest.mark.parametrize("size_bytes", [-1, (4 << 20) + 1, (1 << 31) - 1])

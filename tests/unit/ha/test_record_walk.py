@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.errors import RemoteProtocolError
-from tanist.ha.record_walk import RecordWalk
+from tanist.ha.record_walk import RecordWalk, walk_to_end
 from tanist.protocol.record import encode_blank
 from tests.support.messages import SMALL, make_message, open_store
 
@@ -68,3 +68,13 @@ def test_a_record_with_an_absurd_size_is_found(log: bytes) -> None:
         raw = size.to_bytes(4, "big", signed=True) + log[4:]
         with pytest.raises(RemoteProtocolError, match=f"a record of {size} bytes"):
             RecordWalk(0, file_bytes=_FILE_BYTES).feed(raw)
+
+
+def test_a_walk_over_a_log_goes_to_its_end_across_files(tmp_path: Path) -> None:
+    raw = _log_bytes(tmp_path / "log")
+    with open_store(tmp_path / "log") as store:
+        walk = walk_to_end(store.log, 0, file_bytes=_FILE_BYTES)
+        store.append(make_message())
+        walk.feed(store.log.read_ahead(len(raw), 1000))
+        with pytest.raises(RemoteProtocolError, match="another log than ours"):
+            walk.feed(raw)
