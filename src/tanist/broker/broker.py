@@ -130,7 +130,7 @@ class Broker:
         ):
             async with asyncio.TaskGroup() as tasks:
                 flusher = Flusher(store.log, self._store_settings, self._clock)
-                state = self._make_state(root, store, LogWriter(store, flusher, tasks), host)
+                state = self._make_state(root, store, LogWriter(store, flusher), host)
                 keeper = TransactionKeeper(state)
                 state.config.on_change(state.use_config)
                 state.config.on_change(lambda: flusher.use(state.config.store))

@@ -1,7 +1,10 @@
-"""All consumer groups of one broker. Changes are made as those of topics are: saved, then shown whole."""
+"""All consumer groups of one broker. Changes are made as those of topics are: saved, then shown whole.
+
+A slave takes its master's over as it does the topics.
+"""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -16,6 +19,9 @@ from tanist.protocol.codes import ResponseCode
 from tanist.store.config_table import ConfigTable
 
 _log = logging.getLogger(__name__)
+
+Watcher = Callable[[Iterable[str]], None]
+"""Is told the names of what changed."""
 
 SYSTEM_GROUPS = (
     TOOLS_CONSUMER_GROUP,
@@ -43,6 +49,8 @@ class GroupTable:
         self._file = file
         self._clock = clock
         self.settings = settings
+        self.watchers: list[Watcher] = []
+        """Told of every change that this broker makes."""
         self.table = table
         """All groups with their version. Never changed, only replaced."""
 
@@ -58,7 +66,7 @@ class GroupTable:
             if name not in groups.table.groups
         }
         if missing:
-            groups._replace(groups.table.groups | missing, groups.table.forbidden_table)
+            groups._replace(groups.table.groups | missing, groups.table.forbidden_table, missing)
         return groups
 
     @property
@@ -86,7 +94,7 @@ class GroupTable:
             elif len(new) < room and group_fault(group) is None:
                 new[group] = SubscriptionGroupConfig(group_name=group)
         if new:
-            self._replace(self.table.groups | new, self.table.forbidden_table)
+            self._replace(self.table.groups | new, self.table.forbidden_table, new)
             _log.info("groups created count=%d first=%s", len(new), next(iter(new)))
         return known | new
 
@@ -110,7 +118,9 @@ class GroupTable:
             return
         if before is None and self._is_full:
             raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, self._no_room(config.group_name))
-        self._replace({**self.table.groups, config.group_name: config}, self.table.forbidden_table)
+        self._replace(
+            {**self.table.groups, config.group_name: config}, self.table.forbidden_table, [config.group_name]
+        )
         _log.info(
             "group changed group=%s is_consume_enabled=%s retry_max_times=%d",
             config.group_name,
@@ -125,9 +135,21 @@ class GroupTable:
         self._replace(
             {name: config for name, config in self.table.groups.items() if name != group},
             {name: topics for name, topics in self.table.forbidden_table.items() if name != group},
+            [group],
         )
         _log.info("group deleted group=%s", group)
         return True
+
+    def follow(self, table: SubscriptionGroupTable) -> bool:
+        """Take the master's groups over as they are; False, and nothing to save, if they have our version."""
+        if table.data_version == self.data_version:
+            return False
+        self.table = table
+        return True
+
+    def start_save(self) -> Callable[[], None] | None:
+        """The disk's part of saving what was taken over, for another thread; None if nothing was."""
+        return self._file.start_save(self.table)
 
     @property
     def _is_full(self) -> bool:
@@ -141,7 +163,10 @@ class GroupTable:
         )
 
     def _replace(
-        self, groups: dict[str, SubscriptionGroupConfig], forbidden: dict[str, dict[str, int]]
+        self,
+        groups: dict[str, SubscriptionGroupConfig],
+        forbidden: dict[str, dict[str, int]],
+        changed: Iterable[str],
     ) -> None:
         table = msgspec.structs.replace(
             self.table,
@@ -151,3 +176,5 @@ class GroupTable:
         )
         self._file.save(table)
         self.table = table
+        for watcher in self.watchers:
+            watcher(changed)

@@ -2,6 +2,8 @@
 
 A commit changes memory alone; the disk gets all of them together every few seconds, so a crash takes
 a group back by that much. The version counts commits by the hundreds: slaves need not know each one.
+
+A slave takes its master's offsets as they are, also where they go back: nobody commits to a slave.
 """
 
 import logging
@@ -9,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from tanist.clock import Clock
 from tanist.errors import ResponseError
+from tanist.model.data_version import DataVersion
 from tanist.model.groups import TRANSACTION_GROUP
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.sync import ConsumerOffsetTable
@@ -16,6 +19,9 @@ from tanist.protocol.codes import ResponseCode
 from tanist.store.config_table import ConfigTable
 
 _log = logging.getLogger(__name__)
+
+Watcher = Callable[[Iterable[str]], None]
+"""Is told the keys of what changed; see ``OffsetTable.keys``."""
 
 MAX_OFFSETS = 500_000
 """Of all groups together. Each costs memory, and the whole table must fit one frame: slaves ask for it."""
@@ -31,12 +37,9 @@ class OffsetTable:
     ) -> None:
         self._file = file
         self._clock = clock
-        self._offsets: dict[str, dict[int, QueueOffset]] = dict(table.offset_table)
-        self._keys_by_group: dict[str, set[str]] = {}
-        self._keys_by_topic: dict[str, set[str]] = {}
-        for key in self._offsets:
-            self._index(key)
-        self._count = sum(map(len, self._offsets.values()))
+        self.watchers: list[Watcher] = []
+        """Told of every change that this broker makes."""
+        self._take(dict(table.offset_table))
         self._commit_count = 0
         self._change_count = 0
         self._saved_count = 0
@@ -102,6 +105,8 @@ class OffsetTable:
             queues = self._offsets[key] = {}
             self._index(key)
         queues[queue_id] = QueueOffset(offset)
+        for watcher in self.watchers:
+            watcher((key,))
         self._change_count += 1
         self._commit_count += 1
         if self._commit_count % _COMMITS_A_VERSION == 0:
@@ -129,7 +134,7 @@ class OffsetTable:
         for key in copies:
             self._index(key)
         if copies:
-            self._changed()
+            self._changed(copies)
 
     def delete_group(self, group: str) -> None:
         """Forget a group's offsets in all topics."""
@@ -138,6 +143,31 @@ class OffsetTable:
     def delete_topic(self, topic: str) -> None:
         """Forget all groups' offsets in a topic."""
         self._delete([*self._keys_by_topic.get(topic, ())])
+
+    def follow(self, table: ConsumerOffsetTable) -> bool:
+        """Take all of the master's offsets over, and no others; False if they are ours already."""
+        is_same = table.offset_table == self._offsets
+        if is_same and table.data_version == self.data_version:
+            return False
+        self.data_version = table.data_version
+        if not is_same:
+            self._take(dict(table.offset_table))
+        self._change_count += 1
+        return True
+
+    def follow_keys(
+        self, changes: Mapping[str, dict[int, QueueOffset] | None], data_version: DataVersion
+    ) -> None:
+        """Take over what the master has under these keys, None for nothing, and leave the rest."""
+        for key, queues in changes.items():
+            if key in self._offsets:
+                self._forget(key)
+            if queues:
+                self._offsets[key] = queues
+                self._count += len(queues)
+                self._index(key)
+        self.data_version = data_version
+        self._change_count += 1
 
     def start_save(self) -> Callable[[], None] | None:
         """The disk's part of saving what changed, which may run on another thread; None if nothing did."""
@@ -159,12 +189,17 @@ class OffsetTable:
 
     def _delete(self, keys: list[str]) -> None:
         for key in keys:
-            self._count -= len(self._offsets.pop(key))
-            topic, group = _parts(key)
-            _discard(self._keys_by_topic, topic, key)
-            _discard(self._keys_by_group, group, key)
+            self._forget(key)
         if keys:
-            self._changed()
+            self._changed(keys)
+
+    def _take(self, offsets: dict[str, dict[int, QueueOffset]]) -> None:
+        self._offsets = offsets
+        self._keys_by_group: dict[str, set[str]] = {}
+        self._keys_by_topic: dict[str, set[str]] = {}
+        for key in offsets:
+            self._index(key)
+        self._count = sum(map(len, offsets.values()))
 
     def _index(self, key: str) -> None:
         """A walk over all keys would take a tenth of a second."""
@@ -179,9 +214,17 @@ class OffsetTable:
                 f"[OVERLOAD] groups have {self._count} offsets; delete groups that nobody uses",
             )
 
-    def _changed(self) -> None:
+    def _forget(self, key: str) -> None:
+        self._count -= len(self._offsets.pop(key))
+        topic, group = _parts(key)
+        _discard(self._keys_by_topic, topic, key)
+        _discard(self._keys_by_group, group, key)
+
+    def _changed(self, keys: Iterable[str]) -> None:
         self._change_count += 1
         self._bump()
+        for watcher in self.watchers:
+            watcher(keys)
 
     def _bump(self) -> None:
         self.data_version = self.data_version.bumped(now_ms=self._clock.now_ms())

@@ -2,6 +2,9 @@
 
 A change is saved first and shown then, as a whole new table: whoever reads sees the old one or the
 new one, and what was seen survives a crash. Every change has its own version.
+
+A slave takes its master's table over with the master's version, and shows it first: what a crash takes
+from it the master sends again.
 """
 
 import logging
@@ -32,6 +35,8 @@ from tanist.store.config_table import ConfigTable
 _log = logging.getLogger(__name__)
 
 Listener = Callable[[], None]
+Watcher = Callable[[Iterable[str]], None]
+"""Is told the names of what changed; of none if only the version did."""
 
 _DEAD_LETTER_QUEUES = 1
 _GIVEN_UP_QUEUES = 1
@@ -51,6 +56,8 @@ class TopicTable:
         self._clock = clock
         self.settings = settings
         self._listeners: list[Listener] = []
+        self.watchers: list[Watcher] = []
+        """Told of every change that this broker makes."""
         self.system_names = system_topic_names(settings)
         self.table = table
         """All topics with their version. Never changed, only replaced."""
@@ -73,7 +80,7 @@ class TopicTable:
             if topic.topic_name not in self.table.topics
         }
         if missing:
-            self._replace(self.table.topics | missing)
+            self._replace(self.table.topics | missing, missing)
 
     @property
     def data_version(self) -> DataVersion:
@@ -97,7 +104,7 @@ class TopicTable:
             return
         if before is None:
             self._check_room(config.topic_name)
-        self._replace({**self.table.topics, config.topic_name: config})
+        self._replace({**self.table.topics, config.topic_name: config}, [config.topic_name])
         _log.info(
             "topic changed topic=%s read_queues=%d write_queues=%d perm=%d",
             config.topic_name,
@@ -108,15 +115,28 @@ class TopicTable:
 
     def touch(self) -> None:
         """Give the table a new version, because what it means to others has changed."""
-        self._replace(self.table.topics)
+        self._replace(self.table.topics, [])
 
     def delete(self, topic: str) -> bool:
         """Forget a topic; False if there was none."""
         if topic not in self.table.topics:
             return False
-        self._replace({name: config for name, config in self.table.topics.items() if name != topic})
+        kept = {name: config for name, config in self.table.topics.items() if name != topic}
+        self._replace(kept, [topic])
         _log.info("topic deleted topic=%s", topic)
         return True
+
+    def follow(self, table: TopicConfigTable) -> bool:
+        """Take the master's topics over as they are; False, and nothing to save, if they have our version."""
+        if table.data_version == self.data_version:
+            return False
+        self.table = table
+        self._tell()
+        return True
+
+    def start_save(self) -> Callable[[], None] | None:
+        """The disk's part of saving what was taken over, for another thread; None if nothing was."""
+        return self._file.start_save(self.table)
 
     def create_for_send(
         self, topic: str, *, default_topic: str, queue_count: int, sys_flag: int = 0
@@ -156,7 +176,7 @@ class TopicTable:
             ):
                 new[config.topic_name] = config
         if new:
-            self._replace(self.table.topics | new)
+            self._replace(self.table.topics | new, new)
             _log.info("topics created count=%d first=%s", len(new), next(iter(new)))
 
     def ensure_dead_letter_topic(self, group: str) -> TopicConfig:
@@ -200,7 +220,7 @@ class TopicTable:
         template = self.find(default_topic)
         return template if template is not None and template.perm & Permission.INHERIT else None
 
-    def _replace(self, topics: dict[str, TopicConfig]) -> None:
+    def _replace(self, topics: dict[str, TopicConfig], changed: Iterable[str]) -> None:
         table = msgspec.structs.replace(
             self.table,
             topics=topics,
@@ -208,5 +228,10 @@ class TopicTable:
         )
         self._file.save(table)
         self.table = table
+        for watcher in self.watchers:
+            watcher(changed)
+        self._tell()
+
+    def _tell(self) -> None:
         for listener in self._listeners:
             listener()

@@ -1,4 +1,4 @@
-"""Writes to the log on behalf of the handlers, and sees to what follows: dispatch, and the disk.
+"""Writes to the log on behalf of the handlers, and sees to what follows: dispatch, and the answers that wait.
 
 Dispatch runs once a turn of the event loop, however many sends it had: one addition a queue, one
 wake-up of the pulls that wait there.
@@ -6,21 +6,18 @@ wake-up of the pulls that wait there.
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 
-from tanist.errors import DiskFull, FlushFailed, MQError, NotWritable, ResponseError
+from tanist.broker.pending import PendingAnswers
+from tanist.errors import DiskFull, MQError, NotWritable, ResponseError
 from tanist.model.message import Appended, Message
 from tanist.protocol.codes import ResponseCode
-from tanist.store import FlushMode, MessageStore
+from tanist.store import MessageStore
 from tanist.store.flush import Flusher
 
 _log = logging.getLogger(__name__)
 
-Answer = Callable[[ResponseCode], None]
-
-MAX_WAITING_SENDS = 10_000
-"""Sends that may wait for the disk, as many as RocketMQ's queue of sends takes by default."""
 _RETRY_S = 1.0
 
 
@@ -36,27 +33,12 @@ def told_to_client() -> Generator[None]:
 class LogWriter:
     """The one writer of a broker's log."""
 
-    def __init__(self, store: MessageStore, flusher: Flusher, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, store: MessageStore, flusher: Flusher) -> None:
         self._store = store
-        self._flusher = flusher
-        self._tasks = tasks
+        self.pending = PendingAnswers(store, flusher)
+        """Who is answered when a message is safe."""
         self._is_dispatch_due = False
         self._retry: asyncio.TimerHandle | None = None
-        self._waiting_count = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self.is_synchronous = store.settings.flush_disk_type is FlushMode.SYNC_FLUSH
-        """Whether a send waits for the disk unless it says otherwise."""
-
-    @property
-    def waiting_count(self) -> int:
-        """How many sends wait for the disk."""
-        return self._waiting_count
-
-    @property
-    def is_overloaded(self) -> bool:
-        """Whether so many sends wait for the disk that no more should join them."""
-        return self._waiting_count >= MAX_WAITING_SENDS
 
     def append(self, message: Message) -> Appended:
         appended = self._store.append(message)
@@ -75,38 +57,13 @@ class LogWriter:
         self._dispatch_soon()
         return appended
 
-    def when_flushed(self, end: int, answer: Answer) -> None:
-        """Call ``answer`` with what became of the log up to ``end``: flushed, or not in time."""
-        self._waiting_count += 1
-        self._idle.clear()
-        self._tasks.create_task(self._answer_when_flushed(end, answer))
-
     async def close(self, grace_s: float) -> None:
-        """Take no more messages in, and let the sends that wait for the disk be answered."""
+        """Take no more messages in, and have all who wait answered."""
         if self._store.log.refusal is None:
             self._store.log.refusal = "the broker stops; send to another one"
         if self._retry is not None:
             self._retry.cancel()
-        try:
-            async with asyncio.timeout(grace_s):
-                await self._idle.wait()
-        except TimeoutError:
-            _log.warning("sends still wait for the disk count=%d", self._waiting_count)
-
-    async def _answer_when_flushed(self, end: int, answer: Answer) -> None:
-        try:
-            is_flushed = await self._flusher.wait(end)
-            code = ResponseCode.SUCCESS if is_flushed else ResponseCode.FLUSH_DISK_TIMEOUT
-        except FlushFailed:
-            code = ResponseCode.FLUSH_DISK_TIMEOUT
-        except NotWritable:
-            # The message was cut from the log again: it is not stored, and may be sent once more.
-            code = ResponseCode.SERVICE_NOT_AVAILABLE
-        finally:
-            self._waiting_count -= 1
-            if not self._waiting_count:
-                self._idle.set()
-        answer(code)
+        await self.pending.close(grace_s)
 
     def _dispatch_soon(self) -> None:
         # While the disk refuses, sends do not ask it again each time; the next attempt is on its way.

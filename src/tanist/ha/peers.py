@@ -4,7 +4,14 @@ from dataclasses import dataclass
 from typing import Self
 
 from tanist.ha.replicas import Dialect
-from tanist.ha.settings import HaAuthentication, HaCompatibility, HaSettings, Network, is_within, parse_networks
+from tanist.ha.settings import (
+    HaAuthentication,
+    HaCompatibility,
+    HaSettings,
+    Network,
+    is_within,
+    parse_networks,
+)
 from tanist.protocol.ha_hello import MAGIC
 
 _THIS_MACHINE = parse_networks("127.0.0.0/8;::1")
@@ -12,7 +19,7 @@ _NO_HELLO = (
     "no hello of Tanist's; slaves of RocketMQ are let in by haCompatibility=classic, "
     "if haAllowedAddresses has their address"
 )
-_NO_SECRET = "without haSecret only this machine and haAllowedAddresses are let in"
+_NOT_PROVEN = "without haSecret only this machine and haAllowedAddresses are let in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,4 +59,4 @@ class Peers:
             return Dialect.CLASSIC if self.may_be_classic(host) else _NO_HELLO
         # The port is open to others than this machine for the sake of slaves of RocketMQ.
         is_let_in = self.is_proof_asked or is_within(host, _THIS_MACHINE) or self.may_be_classic(host)
-        return Dialect.TANIST if is_let_in else _NO_SECRET
+        return Dialect.TANIST if is_let_in else _NOT_PROVEN

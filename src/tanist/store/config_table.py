@@ -3,6 +3,8 @@
 Written as standard JSON, read in the dialect that Java writes too.
 """
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -35,14 +37,27 @@ class ConfigTable(Generic[TableT]):
     def __init__(self, disk: Disk, root: Path, table_type: type[TableT]) -> None:
         self._file = BackedFile(disk, root / "config" / FILE_NAMES[table_type])
         self._type = table_type
+        self._saving = threading.Lock()
+        self._on_disk: TableT | None = None
 
     def load(self) -> TableT:
         """The table on disk; empty if there is none."""
-        return self._file.load(self._decode) or self._type()
+        self._on_disk = self._file.load(self._decode) or self._type()
+        return self._on_disk
 
     def save(self, table: TableT) -> None:
-        """Replace the table on disk, laid out so that a person can read it."""
-        self._file.save(msgspec.json.format(encode_body(table), indent=1))
+        """Replace the table on disk, laid out so that a person can read it.
+
+        Two threads may save: one that keeps up with a master, and the event loop's.
+        """
+        data = msgspec.json.format(encode_body(table), indent=1)
+        with self._saving:
+            self._file.save(data)
+            self._on_disk = table
+
+    def start_save(self, table: TableT) -> Callable[[], None] | None:
+        """The work of saving a table that is never changed, for another thread; None if it was saved last."""
+        return None if table is self._on_disk else lambda: self.save(table)
 
     def _decode(self, data: bytes) -> TableT:
         return decode_java_json(data, self._type, is_trusted=True)

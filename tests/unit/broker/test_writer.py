@@ -8,11 +8,10 @@ from tanist.broker import writer as writer_module
 from tanist.errors import CorruptRecord, DiskFull, NotWritable
 from tanist.model.message import Message
 from tanist.protocol.batch import encode_batch
-from tanist.protocol.codes import ResponseCode
 from tanist.store import MessageStore
-from tests.support.conditions import turns, until
+from tests.support.conditions import until
 from tests.support.messages import TOPIC, make_message
-from tests.support.working_broker import SYNC, working_broker
+from tests.support.working_broker import working_broker
 
 
 def max_offset(store: MessageStore) -> int:
@@ -83,101 +82,11 @@ def test_a_log_that_can_not_be_read_back_takes_no_more_messages(
     asyncio.run(scenario())
 
 
-def test_an_answer_comes_when_the_message_is_on_disk(tmp_path: Path) -> None:
+def test_a_writer_that_closes_takes_nothing_more(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with working_broker(tmp_path, store_settings=SYNC) as broker:
-            codes: list[ResponseCode] = []
-            broker.disk.may_sync.clear()
-            broker.start_flushing()
-            appended = broker.state.writer.append(make_message())
-            broker.state.writer.when_flushed(appended.end, codes.append)
-            await turns()
-            assert codes == []
-            broker.disk.may_sync.set()
-            await until(lambda: codes == [ResponseCode.SUCCESS])
-            assert broker.state.store.log.flushed_to >= appended.end
-
-    asyncio.run(scenario())
-
-
-def test_a_disk_that_is_too_slow_is_a_timeout_and_one_that_fails_too(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        codes: list[ResponseCode] = []
-        async with working_broker(tmp_path, store_settings=SYNC) as broker:
-            broker.disk.is_sync_broken = True
-            broker.start_flushing()
-            appended = broker.state.writer.append(make_message())
-            broker.state.writer.when_flushed(appended.end, codes.append)
-            await until(lambda: codes == [ResponseCode.FLUSH_DISK_TIMEOUT])
-            with pytest.raises(NotWritable):
-                broker.state.writer.append(make_message())
-            broker.state.writer.when_flushed(appended.end, codes.append)
-            await until(lambda: codes == [ResponseCode.FLUSH_DISK_TIMEOUT] * 2)
-
-    asyncio.run(scenario())
-
-
-def test_a_message_that_is_cut_again_was_not_stored(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        codes: list[ResponseCode] = []
-        async with working_broker(tmp_path, store_settings=SYNC) as broker:
-            writer, store = broker.state.writer, broker.state.store
-            appended = writer.append(make_message())
-            writer.when_flushed(appended.end, codes.append)
-            await asyncio.sleep(0)
-            store.truncate_to(appended.log_offset)
-            broker.start_flushing()
-            await until(lambda: codes == [ResponseCode.SERVICE_NOT_AVAILABLE])
-
-    asyncio.run(scenario())
-
-
-def test_so_many_sends_may_wait_for_the_disk_and_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer_module, "MAX_WAITING_SENDS", 2)
-
-    async def scenario() -> None:
-        codes: list[ResponseCode] = []
-        async with working_broker(tmp_path, store_settings=SYNC) as broker:
-            writer = broker.state.writer
-            for number in range(2):
-                assert not writer.is_overloaded
-                writer.when_flushed(writer.append(make_message(number)).end, codes.append)
-            assert writer.is_overloaded
-            broker.start_flushing()
-            await until(lambda: len(codes) == 2)
-            assert not writer.is_overloaded
-
-    asyncio.run(scenario())
-
-
-def test_a_writer_that_closes_answers_what_waits_and_takes_nothing_more(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        codes: list[ResponseCode] = []
-        async with working_broker(tmp_path, store_settings=SYNC) as broker:
-            writer = broker.state.writer
-            writer.when_flushed(writer.append(make_message()).end, codes.append)
-            broker.start_flushing()
-            await writer.close(5)
-            assert codes == [ResponseCode.SUCCESS]
+        async with working_broker(tmp_path) as broker:
+            await broker.state.writer.close(5)
             with pytest.raises(NotWritable, match="stops"):
-                writer.append(make_message())
-
-    asyncio.run(scenario())
-
-
-def test_a_writer_does_not_wait_for_ever_for_the_disk(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        codes: list[ResponseCode] = []
-        async with working_broker(tmp_path, store_settings=SYNC) as broker:
-            writer = broker.state.writer
-            broker.disk.may_sync.clear()
-            broker.start_flushing()
-            writer.when_flushed(writer.append(make_message()).end, codes.append)
-            await writer.close(0.01)
-            assert codes == []
-            broker.disk.may_sync.set()
-            await until(lambda: codes == [ResponseCode.SUCCESS])
+                broker.state.writer.append(make_message())
 
     asyncio.run(scenario())

@@ -46,7 +46,7 @@ def _frame(log: bytes, start: int, end: int) -> bytes:
 
 
 def _receive(link: ClassicSlaveLink, data: bytes, *, now_s: float = 100.0) -> list[SlaveAction]:
-    """Take what came as the shell does, whose appends succeed; that the link is at work goes without saying."""
+    """Take what came as the shell does, whose appends succeed; what it has to do about the log."""
     actions, used = link.on_bytes(memoryview(data), now_s=now_s)
     assert used == len(data)
     for action in actions:

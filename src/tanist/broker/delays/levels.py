@@ -37,11 +37,13 @@ class LevelSchedule:
         self._file = file
         self._clock = clock
         self._delays_ms = tuple(delays_ms)
-        self._offsets = {level: max(0, offset) for level, offset in table.offset_table.items()}
+        self._offsets = _offsets_of(table)
         self._wake_ms: dict[int, int] = {}
         self._change_count = 0
         self._saved_count = 0
         self._data_version = table.data_version
+        self.watchers: list[Callable[[int], None]] = []
+        """Told the level of every delivery."""
 
     @classmethod
     def open(
@@ -117,6 +119,20 @@ class LevelSchedule:
         self._change_count += 1
         if self._change_count % _CHANGES_A_VERSION == 0:
             self._data_version = self._data_version.bumped(now_ms=self._clock.now_ms())
+        for watcher in self.watchers:
+            watcher(level)
+
+    def follow(self, table: DelayOffsetTable) -> bool:
+        """Take over up to where the master has delivered; False if that is known already.
+
+        Only for a slave, which delivers nothing: who delivers goes on from here, and never back.
+        """
+        offsets = _offsets_of(table)
+        if offsets == self._offsets and table.data_version == self._data_version:
+            return False
+        self._offsets, self._data_version = offsets, table.data_version
+        self._change_count += 1
+        return True
 
     def start_save(self) -> Callable[[], None] | None:
         """The disk's part of saving what changed, which may run on another thread; None if nothing did."""
@@ -133,3 +149,7 @@ class LevelSchedule:
     def _is_to_wait(self, level: int, due_ms: int, now_ms: int) -> bool:
         is_known = level <= len(self._delays_ms)
         return 0 < due_ms - now_ms <= (self._delays_ms[level - 1] if is_known else INT64_MAX)
+
+
+def _offsets_of(table: DelayOffsetTable) -> dict[int, int]:
+    return {level: max(0, offset) for level, offset in table.offset_table.items()}
