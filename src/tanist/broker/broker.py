@@ -38,7 +38,8 @@ from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
 from tanist.broker.registration import Registration
-from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
+from tanist.broker.replication import Parts, Replication
+from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerRole, BrokerSettings
 from tanist.broker.state import BrokerState
 from tanist.broker.topics import TopicTable
 from tanist.broker.transactions.keeper import TransactionKeeper
@@ -117,11 +118,11 @@ class Broker:
             self._settings = msgspec.structs.replace(self._settings, listen_port=bound.getsockname()[1])
             if ha_bound is not None:
                 self._ha = msgspec.structs.replace(self._ha, ha_listen_port=ha_bound.getsockname()[1])
-            async with self._serving(bound):
+            async with self._serving(bound, ha_bound):
                 yield
 
     @asynccontextmanager
-    async def _serving(self, bound: socket.socket) -> AsyncGenerator[None]:
+    async def _serving(self, bound: socket.socket, ha_bound: socket.socket | None) -> AsyncGenerator[None]:
         root = Path(self._settings.store_path_root_dir)
         host = pack_host(self._settings.broker_ip1, self._settings.listen_port)
         with (
@@ -130,20 +131,27 @@ class Broker:
         ):
             async with asyncio.TaskGroup() as tasks:
                 flusher = Flusher(store.log, self._store_settings, self._clock)
-                state = self._make_state(root, store, LogWriter(store, flusher), host)
+                state = self._make_state(root, store, flusher, host)
                 keeper = TransactionKeeper(state)
                 state.config.on_change(state.use_config)
                 state.config.on_change(lambda: flusher.use(state.config.store))
                 async with (
                     self._chores(state, flusher, tasks),
                     self._listening(bound, state, keeper),
+                    self._replicating(ha_bound, state, tasks),
                     self._keeping_transactions(state, keeper, tasks),
                     self._registered(state, tasks),
                 ):
                     yield
 
-    def _make_state(self, root: Path, store: MessageStore, writer: LogWriter, host: bytes) -> BrokerState:
+    def _make_state(self, root: Path, store: MessageStore, flusher: Flusher, host: bytes) -> BrokerState:
         disk = Disk()
+        writer = LogWriter(store, flusher)
+        replication = Replication(
+            Parts(self._settings, self._ha, self._tls, store, writer, flusher, self._clock)
+        )
+        if self._settings.broker_role is BrokerRole.SYNC_MASTER:
+            writer.pending.double_write = replication.double_write
         file = ConfigFile(self._config_file) if self._config_file is not None else None
         topics = TopicTable.open(ConfigTable(disk, root, TopicConfigTable), self._settings, self._clock)
         topics.add_several(self._topics, max_new=len(self._topics))
@@ -166,6 +174,7 @@ class Broker:
             ),
             delays=DelayTable.open(disk, root, self._settings, store, self._clock),
             writer=writer,
+            replication=replication,
             counters=Counters(cluster=self._settings.broker_cluster_name, boot_ms=self._clock.now_ms()),
             upkeep=Upkeep(store, self._clock),
             pull_progress=PullProgress(),
@@ -218,6 +227,22 @@ class Broker:
                 await asyncio.wait(chores)
             finally:
                 _save_at_end(state)
+
+    @asynccontextmanager
+    async def _replicating(
+        self, ha_bound: socket.socket | None, state: BrokerState, tasks: asyncio.TaskGroup
+    ) -> AsyncGenerator[None]:
+        """Serve the slaves, or follow the master."""
+        if ha_bound is not None:
+            async with state.replication.serving_slaves(ha_bound, None):
+                yield
+            return
+        task = tasks.create_task(_lasting("following", state.replication.make_follower(None).run))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
 
     @asynccontextmanager
     async def _keeping_transactions(

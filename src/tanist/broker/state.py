@@ -12,6 +12,7 @@ from tanist.broker.operating.live_config import LiveConfig
 from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
+from tanist.broker.replication import Replication
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
@@ -39,6 +40,7 @@ class BrokerState:
     placing: Placing
     delays: DelayTable
     writer: LogWriter
+    replication: Replication
     counters: Counters
     upkeep: Upkeep
     pull_progress: PullProgress

@@ -1,12 +1,13 @@
 """Writes to the log on behalf of the handlers, and sees to what follows: dispatch, and the answers that wait.
 
-Dispatch runs once a turn of the event loop, however many sends it had: one addition a queue, one
-wake-up of the pulls that wait there.
+Slaves are sent to and dispatch runs once a turn of the event loop, however many sends it had: one frame a
+slave, one addition a queue, one wake-up of the pulls that wait there. What a slave gets from its master may
+be more than a turn should take: the rest is dispatched in the next ones.
 """
 
 import asyncio
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from tanist.broker.pending import PendingAnswers
@@ -37,24 +38,26 @@ class LogWriter:
         self._store = store
         self.pending = PendingAnswers(store, flusher)
         """Who is answered when a message is safe."""
-        self._is_dispatch_due = False
+        self.on_appended: list[Callable[[], None]] = []
+        """Called once a turn of the event loop in which the log has grown."""
+        self._due_turn: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
 
     def append(self, message: Message) -> Appended:
         appended = self._store.append(message)
-        self._dispatch_soon()
+        self._turn_soon()
         return appended
 
     def append_laid(self, queue: tuple[str, int], place: Appended, records: bytes) -> bool:
         """Append what was laid out for the log's end; False, and nothing is done, if it can not go there."""
         if not self._store.append_laid(queue, place, records):
             return False
-        self._dispatch_soon()
+        self._turn_soon()
         return True
 
     def append_packed(self, batch: Message) -> Appended:
         appended = self._store.append_packed(batch)
-        self._dispatch_soon()
+        self._turn_soon()
         return appended
 
     async def close(self, grace_s: float) -> None:
@@ -64,18 +67,34 @@ class LogWriter:
         if self._retry is not None:
             self._retry.cancel()
         await self.pending.close(grace_s)
+        if self._due_turn is not None:
+            # The store indexes the rest as it closes, and can not be asked afterwards.
+            self._due_turn.cancel()
 
-    def _dispatch_soon(self) -> None:
-        # While the disk refuses, sends do not ask it again each time; the next attempt is on its way.
-        if not self._is_dispatch_due and self._retry is None:
-            self._is_dispatch_due = True
-            asyncio.get_running_loop().call_soon(self._dispatch)
+    def append_raw(self, log_offset: int, data: memoryview) -> int:
+        """Append bytes of the master's log at our end; the new end."""
+        log_end = self._store.append_raw(log_offset, data)
+        self._turn_soon()
+        return log_end
+
+    def _turn_soon(self) -> None:
+        if self._due_turn is None:
+            self._due_turn = asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """The log has grown: first the slaves get it, who work on it while we dispatch."""
+        self._due_turn = None
+        for listener in self.on_appended:
+            listener()
+        # While the disk refuses it is not asked again each time; the next attempt is on its way.
+        if self._retry is None:
+            self._dispatch()
 
     def _dispatch(self) -> None:
-        self._is_dispatch_due = False
         self._retry = None
         try:
-            self._store.dispatch()
+            if self._store.dispatch_some():
+                self._turn_soon()
         except (DiskFull, OSError) as error:
             # The messages are safe in the log, but consumers can not see them before this succeeds.
             _log.warning(

@@ -197,6 +197,10 @@ class MessageStore:
         """Index what was appended; how many records. See Dispatcher.run."""
         return self.dispatcher.run(limit)
 
+    def dispatch_some(self) -> bool:
+        """Index so much that others wait only for a moment; whether there is more. See Dispatcher.step."""
+        return self.dispatcher.step()
+
     def flush(self) -> int:
         """Make the log durable up to its end, which is returned."""
         return self.log.flush()

@@ -57,6 +57,7 @@ class Desk:
             placing=none,
             delays=none,
             writer=none,
+            replication=none,
             counters=none,
             upkeep=none,
             pull_progress=none,
