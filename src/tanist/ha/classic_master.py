@@ -12,7 +12,6 @@ acked_to <= sent_to <= the log's end, and acked_to never goes back.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar
 
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
 from tanist.ha.classic_frames import Log, record_bytes, record_end_behind, whole_records
@@ -45,7 +44,7 @@ class ClassicMasterLink:
     now_s: float
     heartbeat_s: float
     silence_s: float
-    dialect: ClassVar = Dialect.CLASSIC
+    dialect: Dialect = field(default=Dialect.CLASSIC, init=False)
     state: ClassicState = field(default=ClassicState.REPORT, init=False)
     acked_to: int = field(default=0, init=False)
     sent_from: int = field(default=0, init=False)

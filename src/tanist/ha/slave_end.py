@@ -14,6 +14,8 @@ class SlaveEnd(Protocol):
     master_log_end: int
     """Where the master's does, as far as it told."""
     ack_kind: AckKind
+    acked_to: int
+    """Up to where that was acked."""
 
     @property
     def is_transferring(self) -> bool:
