@@ -328,6 +328,9 @@ class Broker:
         client = RemotingClient(tls=self._tls, on_disconnect=lambda _server: registration.connection_lost())
         registration = Registration(state, client)
         state.topics.on_change(registration.topics_changed)
+        if (follower := state.replication.follower) is not None:
+            registration.on_master(lambda place: follower.use_master(place.ha_address))
+            follower.on_lost.append(registration.master_lost)
         try:
             await registration.register()
             task = tasks.create_task(_lasting("registration", registration.run))
