@@ -91,7 +91,7 @@ class Replication:
             settings=parts.ha,
             broker_id=parts.settings.broker_id,
             append=parts.writer.append_raw,
-            wait_flushed=parts.flusher.wait,
+            when_flushed=parts.flusher.when_flushed,
             sink=sink,
             clock=parts.clock,
         )

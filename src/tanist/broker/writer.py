@@ -1,7 +1,8 @@
 """Writes to the log on behalf of the handlers, and sees to what follows: dispatch, and the answers that wait.
 
 Slaves are sent to and dispatch runs once a turn of the event loop, however many sends it had: one frame a
-slave, one addition a queue, one wake-up of the pulls that wait there.
+slave, one addition a queue, one wake-up of the pulls that wait there. What a slave gets from its master may
+be more than a turn should take: the rest is dispatched in the next ones.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ class LogWriter:
         """Who is answered when a message is safe."""
         self.on_appended: list[Callable[[], None]] = []
         """Called once a turn of the event loop in which the log has grown."""
-        self._is_turn_due = False
+        self._due_turn: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
 
     def append(self, message: Message) -> Appended:
@@ -66,6 +67,9 @@ class LogWriter:
         if self._retry is not None:
             self._retry.cancel()
         await self.pending.close(grace_s)
+        if self._due_turn is not None:
+            # The store indexes the rest as it closes, and can not be asked afterwards.
+            self._due_turn.cancel()
 
     def append_raw(self, log_offset: int, data: memoryview) -> int:
         """Append bytes of the master's log at our end; the new end."""
@@ -74,13 +78,12 @@ class LogWriter:
         return log_end
 
     def _turn_soon(self) -> None:
-        if not self._is_turn_due:
-            self._is_turn_due = True
-            asyncio.get_running_loop().call_soon(self._turn)
+        if self._due_turn is None:
+            self._due_turn = asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
         """The log has grown: first the slaves get it, who work on it while we dispatch."""
-        self._is_turn_due = False
+        self._due_turn = None
         for listener in self.on_appended:
             listener()
         # While the disk refuses it is not asked again each time; the next attempt is on its way.
@@ -90,7 +93,8 @@ class LogWriter:
     def _dispatch(self) -> None:
         self._retry = None
         try:
-            self._store.dispatch()
+            if self._store.dispatch_some():
+                self._turn_soon()
         except (DiskFull, OSError) as error:
             # The messages are safe in the log, but consumers can not see them before this succeeds.
             _log.warning(

@@ -12,13 +12,13 @@ import logging
 import random
 import secrets
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
 from tanist.backoff import Backoff
 from tanist.clock import Clock
-from tanist.errors import MQError
+from tanist.errors import MQError, NotWritable
 from tanist.ha.actions import CloseKind, CloseLink
 from tanist.ha.keys import HaKeys
 from tanist.ha.master_connection import MasterConnection, Received
@@ -30,6 +30,7 @@ from tanist.log import ToldFailures
 from tanist.protocol.ha_hello import NONCE_BYTES
 from tanist.protocol.ha_link import AckKind
 from tanist.store import MessageStore
+from tanist.store.flush import FlushDone, FlushOutcome
 
 _log = logging.getLogger(__name__)
 
@@ -73,8 +74,8 @@ class Slave:
     broker_id: int
     append: Callable[[int, memoryview], int]
     """Appends bytes of the master's log at our end; the new end."""
-    wait_flushed: Callable[[int], Awaitable[bool]]
-    """Waits until the log is on disk up to an offset."""
+    when_flushed: Callable[[int, FlushDone], None]
+    """Tells when the log is on the disk up to an offset."""
     sink: TableSink | None
     clock: Clock
 
@@ -140,7 +141,7 @@ class Follower:
         try:
             if self._slave.settings.ha_ack_mode.kind is AckKind.FLUSHED:
                 # What is reported at the beginning is acked by that.
-                await self._slave.wait_flushed(self._slave.store.log.log_end)
+                await self._flushed()
             connection = await self._connect(address)
         except (OSError, TimeoutError, MQError) as error:
             self._note_failure(address, f"can not connect: {error or type(error).__name__}")
@@ -152,6 +153,13 @@ class Follower:
         finally:
             self._link = None
             connection.close(CloseKind.STOPPED, "the slave stops")
+
+    async def _flushed(self) -> None:
+        """Wait until what the log has now is on the disk. Raises NotWritable if it does not get there."""
+        told: asyncio.Future[FlushOutcome] = asyncio.get_running_loop().create_future()
+        self._slave.when_flushed(self._slave.store.log.log_end, told.set_result)
+        if (outcome := await told) is not FlushOutcome.FLUSHED:
+            raise NotWritable(f"the log is not flushed: {outcome.value}")
 
     async def _connect(self, address: str) -> MasterConnection:
         host, _, port = address.rpartition(":")
@@ -167,13 +175,8 @@ class Follower:
     async def _until_closed(self, connection: MasterConnection) -> None:
         async with asyncio.TaskGroup() as tasks:
             moved = tasks.create_task(self._address_changed.wait())
-            flushing = None
-            if self._slave.settings.ha_ack_mode.kind is AckKind.FLUSHED:
-                flushing = tasks.create_task(connection.ack_flushed(self._slave.wait_flushed))
             await asyncio.wait([connection.closed, moved], return_when=asyncio.FIRST_COMPLETED)
             moved.cancel()
-            if flushing is not None:
-                flushing.cancel()
         if connection.closed.done():
             self._on_closed(connection.closed.result())
 
@@ -201,6 +204,7 @@ class Follower:
             append=self._slave.append,
             follow_log=self._on_accepted,
             apply_table=self._slave.sink.apply if self._slave.sink is not None else None,
+            when_flushed=self._slave.when_flushed,
             on_read=self._on_read,
             on_written=self._on_written,
         )

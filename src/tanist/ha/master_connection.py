@@ -5,8 +5,9 @@ the front. So a byte is copied once, from the buffer into the log, and not befor
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.errors import MQError
 from tanist.ha.actions import AppendLog, ApplyTable, CloseKind, CloseLink, FollowLog, SendBytes, SlaveAction
@@ -14,6 +15,7 @@ from tanist.ha.slave_link import SlaveLink, SlaveState
 from tanist.ha.wire import Wire
 from tanist.protocol.ha_link import AckKind
 from tanist.protocol.ha_stream import MAX_BODY_BYTES
+from tanist.store.flush import FlushDone, FlushOutcome
 
 _BUFFER_BYTES = MAX_BODY_BYTES + (64 << 10)
 _LEAST_ROOM_BYTES = 256 << 10
@@ -28,6 +30,8 @@ class Received:
     append: Callable[[int, memoryview], int]
     follow_log: Callable[[bytes], None]
     apply_table: Callable[[bytes], None] | None
+    when_flushed: Callable[[int, FlushDone], None]
+    """Tells when the log is on the disk up to an offset."""
     on_read: Callable[[int, int], None]
     """So many bytes came; the master's log ends there."""
     on_written: Callable[[], None]
@@ -47,7 +51,7 @@ class MasterConnection(asyncio.BufferedProtocol):
         self._start = self._end = 0
         self._timer: asyncio.TimerHandle | None = None
         self._closing: CloseLink | None = None
-        self._has_grown = asyncio.Event()
+        self._is_flushing = False
 
     # What the event loop calls.
 
@@ -76,10 +80,7 @@ class MasterConnection(asyncio.BufferedProtocol):
                 break
         self._make_room()
         self._received.on_read(nbytes, self._link.master_log_end)
-        if self._link.ack_kind is AckKind.RECEIVED:
-            self._carry_out(self._link.on_held(self._link.log_end, now_s=self._loop.time()))
-        else:
-            self._has_grown.set()
+        self._ack()
 
     def eof_received(self) -> bool:
         return False
@@ -93,22 +94,6 @@ class MasterConnection(asyncio.BufferedProtocol):
             self.closed.set_result(self._closing or lost)
 
     # What the follower calls.
-
-    async def ack_flushed(self, wait_flushed: Callable[[int], Awaitable[bool]]) -> None:
-        """Ack what is on the disk, until cancelled."""
-        while True:
-            await self._has_grown.wait()
-            self._has_grown.clear()
-            end = self._link.log_end
-            try:
-                is_flushed = await wait_flushed(end)
-            except MQError as error:
-                self.close(CloseKind.STORE, str(error))
-                return
-            if is_flushed:
-                self._carry_out(self._link.on_held(end, now_s=self._loop.time()))
-            else:
-                self._has_grown.set()
 
     def close(self, kind: CloseKind, reason: str) -> None:
         """End the link."""
@@ -150,6 +135,24 @@ class MasterConnection(asyncio.BufferedProtocol):
             self.close(CloseKind.BAD_FRAME, f"a change of the tables: {error}")
             return False
         return True
+
+    def _ack(self) -> None:
+        """Ack what is ours as far as acks promise: received, or on the disk, one flush after the other."""
+        log_end = self._link.log_end
+        if self._link.ack_kind is AckKind.RECEIVED:
+            self._carry_out(self._link.on_held(log_end, now_s=self._loop.time()))
+        elif not self._is_flushing and log_end > self._link.acked_to:
+            self._is_flushing = True
+            self._received.when_flushed(log_end, partial(self._on_flushed, log_end))
+
+    def _on_flushed(self, flushed_to: int, outcome: FlushOutcome) -> None:
+        self._is_flushing = False
+        if outcome is FlushOutcome.FLUSHED:
+            self._carry_out(self._link.on_held(flushed_to, now_s=self._loop.time()))
+        elif outcome is not FlushOutcome.LATE:
+            self.close(CloseKind.STORE, f"the log is not flushed up to {flushed_to}: {outcome.value}")
+        if self._closing is None:
+            self._ack()
 
     def _make_room(self) -> None:
         if self._start == self._end:

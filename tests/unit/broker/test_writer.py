@@ -2,15 +2,17 @@ import asyncio
 import logging
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tanist.broker import writer as writer_module
-from tanist.errors import CorruptRecord, DiskFull, NotWritable
+from tanist.errors import CorruptRecord, DiskFull, NotWritable, OffsetOutOfRange
 from tanist.model.message import Message
 from tanist.protocol.batch import encode_batch
 from tanist.store import MessageStore
-from tests.support.conditions import until
-from tests.support.messages import TOPIC, make_message
+from tanist.store.dispatch import BATCH_RECORDS
+from tests.support.conditions import turns, until
+from tests.support.messages import SMALL, TOPIC, make_message, open_store
 from tests.support.working_broker import working_broker
 
 
@@ -44,16 +46,16 @@ def test_a_dispatch_that_lacks_room_is_tried_again_by_itself(
     async def scenario() -> None:
         async with working_broker(tmp_path) as broker:
             store, calls = broker.state.store, 0
-            really_dispatch = store.dispatch
+            really_dispatch = store.dispatch_some
 
-            def dispatch() -> int:
+            def dispatch() -> bool:
                 nonlocal calls
                 calls += 1
                 if calls < 3:
                     raise DiskFull("a queue", 20)
                 return really_dispatch()
 
-            monkeypatch.setattr(store, "dispatch", dispatch)
+            monkeypatch.setattr(store, "dispatch_some", dispatch)
             broker.state.writer.append(make_message())
             await until(lambda: max_offset(store) == 1)
             assert calls == 3
@@ -70,10 +72,10 @@ def test_a_log_that_can_not_be_read_back_takes_no_more_messages(
         async with working_broker(tmp_path) as broker:
             store = broker.state.store
 
-            def dispatch() -> int:
+            def dispatch() -> bool:
                 raise CorruptRecord("commitlog/0", 17, "no record")
 
-            monkeypatch.setattr(store, "dispatch", dispatch)
+            monkeypatch.setattr(store, "dispatch_some", dispatch)
             broker.state.writer.append(make_message())
             await asyncio.sleep(0)
             with pytest.raises(NotWritable, match="no record"):
@@ -88,5 +90,50 @@ def test_a_writer_that_closes_takes_nothing_more(tmp_path: Path) -> None:
             await broker.state.writer.close(5)
             with pytest.raises(NotWritable, match="stops"):
                 broker.state.writer.append(make_message())
+
+    asyncio.run(scenario())
+
+
+def test_what_a_master_sent_is_dispatched_over_several_turns_of_the_loop(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SMALL, mapped_file_size_commit_log=1 << 20)
+    count = 2 * BATCH_RECORDS + 9
+
+    async def scenario() -> None:
+        with open_store(tmp_path / "master", settings) as master:
+            master.append_batch([make_message(number) for number in range(count)])
+            async with working_broker(tmp_path, store_settings=settings) as broker:
+                broker.state.store.truncate_to(0)
+                sent = master.log.read_ahead(0, 1 << 20)
+                assert broker.state.writer.append_raw(0, sent) == len(sent)
+                seen = [max_offset(broker.state.store)]
+                while seen[-1] < count:
+                    await asyncio.sleep(0)
+                    seen.append(max_offset(broker.state.store))
+                assert seen == sorted(set(seen))
+                assert len(seen) > 3
+                with pytest.raises(OffsetOutOfRange):
+                    broker.state.writer.append_raw(0, sent)
+
+    asyncio.run(scenario())
+
+
+def test_a_writer_that_closed_leaves_the_rest_of_the_dispatch_to_the_store(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SMALL, mapped_file_size_commit_log=1 << 20)
+    count = 2 * BATCH_RECORDS + 9
+
+    async def scenario() -> None:
+        with open_store(tmp_path / "master", settings) as master:
+            master.append_batch([make_message(number) for number in range(count)])
+            async with working_broker(tmp_path, store_settings=settings) as broker:
+                store = broker.state.store
+                store.truncate_to(0)
+                # The last record is not whole: whoever asks the closed store for it would fail.
+                broker.state.writer.append_raw(0, master.log.read_ahead(0, master.log.log_end - 1))
+                await asyncio.sleep(0)
+                assert 0 < max_offset(store) < count - 1
+                await broker.state.writer.close(5)
+                store.close()
+                assert max_offset(store) == count - 1
+                await turns()
 
     asyncio.run(scenario())
