@@ -19,7 +19,7 @@ from tanist.store import StoreSettings
 from tests.support.conditions import turns, until
 from tests.support.fake_connection import FakeConnection
 from tests.support.messages import SMALL, make_message
-from tests.support.replicas import PlayedSlaves
+from tests.support.played_slaves import PlayedSlaves
 from tests.support.working_broker import SYNC, WorkingBroker, working_broker
 
 R = ResponseCode

@@ -4,7 +4,7 @@ import pytest
 
 from tanist.ha.settings import HaSettings
 from tanist.protocol.codes import ResponseCode
-from tests.support.replicas import PlayedSlaves, make_replica
+from tests.support.played_slaves import PlayedSlaves, make_replica
 
 R = ResponseCode
 NOT_AVAILABLE, TOO_LATE = R.SLAVE_NOT_AVAILABLE, R.FLUSH_SLAVE_TIMEOUT

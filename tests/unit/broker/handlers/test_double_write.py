@@ -29,7 +29,7 @@ from tests.support.broker_tables import SETTINGS
 from tests.support.conditions import turns, until
 from tests.support.fake_connection import FakeConnection, decode_answer
 from tests.support.partners import require
-from tests.support.replicas import PlayedSlaves
+from tests.support.played_slaves import PlayedSlaves
 from tests.support.requests import TOPIC, send_request
 from tests.support.working_broker import WorkingBroker, working_broker
 
