@@ -2,6 +2,7 @@ import asyncio
 import logging
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tanist.broker import writer as writer_module
