@@ -5,6 +5,7 @@ import time
 import zlib
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from bench.table import Row, interleaved
@@ -32,6 +33,8 @@ _MESSAGE = Message(
 _RECORD = encode_record(_MESSAGE, queue_offset=0, log_offset=0, store_timestamp_ms=1, store_host=_HOST)
 _PIECE = _RECORD * 28
 """About what one frame of classic replication carries: 32 KiB."""
+_LARGE_PIECE = _RECORD * 896
+"""What a slave of ours reads at once while it catches up: about 1 MiB."""
 
 
 def run() -> list[Row]:
@@ -39,12 +42,14 @@ def run() -> list[Row]:
 
 
 def _appends() -> list[Row]:
-    append, copy, raw, raw_copy = interleaved(
+    append, copy, raw, raw_copy, large, large_copy = interleaved(
         _ROUNDS,
         lambda: _log_rate(_append),
         lambda: _copy_rate(_RECORD),
-        lambda: _log_rate(_append_raw),
+        lambda: _log_rate(partial(_append_raw, data=_PIECE)),
         lambda: _copy_rate(_PIECE),
+        lambda: _log_rate(partial(_append_raw, data=_LARGE_PIECE)),
+        lambda: _copy_rate(_LARGE_PIECE),
     )
     return [
         Row(
@@ -62,6 +67,14 @@ def _appends() -> list[Row]:
             raw / raw_copy,
             "≥ half the copy",
             raw >= 0.5 * raw_copy,
+        ),
+        Row(
+            f"append_raw, {len(_LARGE_PIECE) >> 10} KiB pieces",
+            _mb(large),
+            f"bare copy {_mb(large_copy)}",
+            large / large_copy,
+            "≥ half the copy",
+            large >= 0.5 * large_copy,
         ),
     ]
 
@@ -101,8 +114,8 @@ def _append(log: CommitLog) -> int:
     return log.log_end
 
 
-def _append_raw(log: CommitLog) -> int:
-    piece = memoryview(_PIECE)
+def _append_raw(log: CommitLog, data: bytes) -> int:
+    piece = memoryview(data)
     for _ in range(_SEGMENT_BYTES // len(piece)):
         log.append_raw(log.log_end, piece)
     return log.log_end

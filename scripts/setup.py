@@ -34,6 +34,8 @@ INPUTS = (
     "scripts/setup.py",
     "scripts/build_native.py",
     "src/tanist/protocol/_native.c",
+    "src/tanist/protocol/_log_walk.h",
+    "src/tanist/protocol/_send_header.h",
     "src/tanist/__init__.py",
 )
 

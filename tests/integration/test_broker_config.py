@@ -66,8 +66,8 @@ def test_a_masters_file_starts_a_broker(tmp_path: Path, sample: str, name: str, 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("brokerRole=SLAVE", "brokerRole='SLAVE' is not allowed; use ASYNC_MASTER"),
-        ("brokerRole=SYNC_MASTER", "brokerRole='SYNC_MASTER' is not allowed; use ASYNC_MASTER"),
+        ("brokerRole=SLAVE", "brokerId=0 is not allowed; use 1 or more with brokerRole=SLAVE"),
+        ("brokerId=1", "brokerId=1 is not allowed; use 0 with brokerRole=ASYNC_MASTER"),
         (
             "brokerRole=MASTER",
             "brokerRole='MASTER' is not allowed; use one of ASYNC_MASTER",

@@ -17,12 +17,14 @@ from tanist.broker.operating.live_config import LiveConfig
 from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
+from tanist.broker.replication import Parts, Replication
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
 from tanist.errors import ResponseError
+from tanist.ha.settings import HaSettings
 from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel
 from tanist.model.host import pack_host
 from tanist.model.subscription import SubscriptionData
@@ -33,6 +35,7 @@ from tanist.protocol.headers.base import Header
 from tanist.remoting import Connection, Handler
 from tanist.store.config_table import ConfigTable
 from tanist.store.disk import Disk
+from tanist.store.flush import Flusher
 from tanist.store.upkeep import Upkeep
 from tests.support.clocks import FakeClock
 from tests.support.fake_connection import FakeConnection
@@ -65,6 +68,7 @@ def open_state(root: Path, settings: BrokerSettings = SETTINGS, *, clock: Clock 
     store = open_store(root, clock=clock)
     return BrokerState(
         settings=settings,
+        ha=HaSettings(),
         config=LiveConfig(settings, store.settings),
         store=store,
         topics=open_topics(root, settings, clock=clock),
@@ -74,7 +78,10 @@ def open_state(root: Path, settings: BrokerSettings = SETTINGS, *, clock: Clock 
         locks=QueueLocks(),
         placing=Placing(delays=DelayRules.of(settings, store.settings.delay_levels)),
         delays=DelayTable.open(Disk(), root, settings, store, clock),
-        writer=cast("LogWriter", None),
+        writer=(writer := cast("LogWriter", None)),
+        replication=Replication(
+            Parts(settings, HaSettings(), None, store, writer, cast("Flusher", None), clock)
+        ),
         counters=Counters(cluster=settings.broker_cluster_name, boot_ms=clock.now_ms()),
         upkeep=Upkeep(store, clock),
         pull_progress=PullProgress(),

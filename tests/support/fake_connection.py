@@ -35,6 +35,9 @@ class FakeConnection(Connection):
         if self.is_open:
             self.sent += [data] if isinstance(data, Command) else decode_answer(data)
 
+    def send_soon(self, frame: bytes) -> None:
+        self.send(frame)
+
     def close(self, reason: str) -> None:
         self.closed_for = self.closed_for or reason
 

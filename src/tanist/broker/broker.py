@@ -13,7 +13,7 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +24,9 @@ from tanist.broker.clients import ClientTable
 from tanist.broker.delays.delivery import Delivery
 from tanist.broker.delays.rules import DelayRules
 from tanist.broker.delays.table import DelayTable
+from tanist.broker.following import Following
 from tanist.broker.groups import GroupTable
+from tanist.broker.ha_port import bind_ha_port
 from tanist.broker.handlers import all_routes, clients, consumption, fast_routes
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.late import LongAnswers
@@ -37,13 +39,17 @@ from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
 from tanist.broker.registration import Registration
-from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
+from tanist.broker.replication import Parts, Replication
+from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerRole, BrokerSettings
+from tanist.broker.slave_role import without_writes
 from tanist.broker.state import BrokerState
+from tanist.broker.tables_feed import TablesFeed
 from tanist.broker.topics import TopicTable
 from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock, SystemClock
 from tanist.errors import ConfigError, MQError, lone_error
+from tanist.ha.settings import HaSettings
 from tanist.model.host import pack_host
 from tanist.model.topics import TopicConfig
 from tanist.protocol.bodies.sync import ConsumerOffsetTable, SubscriptionGroupTable, TopicConfigTable
@@ -68,6 +74,8 @@ _LINGER_S = 0.2
 _FLUSH_GRACE_S = 1.0
 _CLIENT_SCAN_S = 10.0
 _AFTER_FAILURE_S = 1.0
+_FOLLOWED_SAVE_MS = 1_000
+"""How often a slave saves what its master told of topics and groups."""
 
 
 class Broker:
@@ -80,6 +88,7 @@ class Broker:
         *,
         limits: ServerLimits | None = None,
         tls: TlsSettings | None = None,
+        ha: HaSettings | None = None,
         clock: Clock | None = None,
         config_file: Path | None = None,
         topics: Sequence[TopicConfig] = (),
@@ -93,6 +102,7 @@ class Broker:
         self._store_settings = store_settings
         self._limits = limits or ServerLimits()
         self._tls = tls
+        self._ha = ha or HaSettings()
         self._clock = clock or SystemClock()
         self._config_file = config_file
         self._topics = topics
@@ -108,15 +118,16 @@ class Broker:
         """Serve from the beginning of the block to its end. Raises ConfigError if that can not begin."""
         if self._settings.acl_enable:
             self._guard = AccessGuard(AclFiles(self._settings), self._clock)
-        with self._bind() as bound:
-            # Records, routes and whoever asks for the settings tell the real port.
-            port = bound.getsockname()[1]
-            self._settings = msgspec.structs.replace(self._settings, listen_port=port)
-            async with self._serving(bound):
+        with self._bind() as bound, self._bind_ha() as ha_bound:
+            # Records, routes and whoever asks for the settings tell the real ports.
+            self._settings = msgspec.structs.replace(self._settings, listen_port=bound.getsockname()[1])
+            if ha_bound is not None:
+                self._ha = msgspec.structs.replace(self._ha, ha_listen_port=ha_bound.getsockname()[1])
+            async with self._serving(bound, ha_bound):
                 yield
 
     @asynccontextmanager
-    async def _serving(self, bound: socket.socket) -> AsyncGenerator[None]:
+    async def _serving(self, bound: socket.socket, ha_bound: socket.socket | None) -> AsyncGenerator[None]:
         root = Path(self._settings.store_path_root_dir)
         host = pack_host(self._settings.broker_ip1, self._settings.listen_port)
         with (
@@ -125,26 +136,34 @@ class Broker:
         ):
             async with asyncio.TaskGroup() as tasks:
                 flusher = Flusher(store.log, self._store_settings, self._clock)
-                state = self._make_state(root, store, LogWriter(store, flusher, tasks), host)
+                state = self._make_state(root, store, flusher, host)
                 keeper = TransactionKeeper(state)
                 state.config.on_change(state.use_config)
                 state.config.on_change(lambda: flusher.use(state.config.store))
                 async with (
                     self._chores(state, flusher, tasks),
                     self._listening(bound, state, keeper),
+                    self._replicating(ha_bound, state, tasks) as following,
                     self._keeping_transactions(state, keeper, tasks),
-                    self._registered(state, tasks),
+                    self._registered(state, tasks, following),
                 ):
                     yield
 
-    def _make_state(self, root: Path, store: MessageStore, writer: LogWriter, host: bytes) -> BrokerState:
+    def _make_state(self, root: Path, store: MessageStore, flusher: Flusher, host: bytes) -> BrokerState:
         disk = Disk()
+        writer = LogWriter(store, flusher)
+        replication = Replication(
+            Parts(self._settings, self._ha, self._tls, store, writer, flusher, self._clock)
+        )
+        if self._settings.broker_role is BrokerRole.SYNC_MASTER:
+            writer.pending.double_write = replication.double_write
         file = ConfigFile(self._config_file) if self._config_file is not None else None
         topics = TopicTable.open(ConfigTable(disk, root, TopicConfigTable), self._settings, self._clock)
         topics.add_several(self._topics, max_new=len(self._topics))
-        fixed = [self._limits] if self._tls is None else [self._limits, self._tls]
+        fixed = [self._limits, self._ha] if self._tls is None else [self._limits, self._ha, self._tls]
         return BrokerState(
             settings=self._settings,
+            ha=self._ha,
             config=LiveConfig(self._settings, self._store_settings, *fixed, file=file),
             store=store,
             topics=topics,
@@ -160,6 +179,7 @@ class Broker:
             ),
             delays=DelayTable.open(disk, root, self._settings, store, self._clock),
             writer=writer,
+            replication=replication,
             counters=Counters(cluster=self._settings.broker_cluster_name, boot_ms=self._clock.now_ms()),
             upkeep=Upkeep(store, self._clock),
             pull_progress=PullProgress(),
@@ -174,13 +194,11 @@ class Broker:
         self, state: BrokerState, flusher: Flusher, tasks: asyncio.TaskGroup
     ) -> AsyncGenerator[None]:
         """Do what has to be done now and then; at the end the offsets are saved once more."""
-        counting, delivery = Counting(state), Delivery(state)
-        state.store.dispatcher.listeners += [counting.on_indexed, delivery.on_indexed]
-        delays = state.delays
+        counting, delays = Counting(state), state.delays
+        state.store.dispatcher.listeners.append(counting.on_indexed)
         chores = [
             tasks.create_task(_lasting("flush", flusher.run)),
             tasks.create_task(_lasting("upkeep", state.upkeep.run)),
-            tasks.create_task(_lasting("delivery", delivery.run)),
             *(
                 tasks.create_task(_lasting(name, partial(_saving, start_save, interval_ms)))
                 for name, start_save, interval_ms in (
@@ -202,6 +220,11 @@ class Broker:
         ]
         if self._guard is not None:
             chores.append(tasks.create_task(_lasting("access rules", self._guard.watch)))
+        if not state.settings.is_slave:
+            # What a slave delivered would make its log another one than its master's.
+            delivery = Delivery(state)
+            state.store.dispatcher.listeners.append(delivery.on_indexed)
+            chores.append(tasks.create_task(_lasting("delivery", delivery.run)))
         try:
             yield
         finally:
@@ -214,10 +237,42 @@ class Broker:
                 _save_at_end(state)
 
     @asynccontextmanager
+    async def _replicating(
+        self, ha_bound: socket.socket | None, state: BrokerState, tasks: asyncio.TaskGroup
+    ) -> AsyncGenerator[Following | None]:
+        """Serve the slaves, or follow the master."""
+        if ha_bound is not None:
+            async with state.replication.serving_slaves(ha_bound, partial(TablesFeed, state)):
+                yield None
+            return
+        client = RemotingClient(tls=self._tls)
+        following = Following(state, client)
+        chores = [
+            tasks.create_task(_lasting(name, partial(_saving, start_save, lambda: _FOLLOWED_SAVE_MS)))
+            for name, start_save in (("topics", state.topics.start_save), ("groups", state.groups.start_save))
+        ]
+        chores.append(tasks.create_task(_lasting("following", following.follower.run)))
+        following.sync.start(tasks)
+        try:
+            yield following
+        finally:
+            for chore in chores:
+                chore.cancel()
+            await asyncio.wait(chores)
+            await following.sync.close()
+            await client.close()
+
+    @asynccontextmanager
     async def _keeping_transactions(
         self, state: BrokerState, keeper: TransactionKeeper, tasks: asyncio.TaskGroup
     ) -> AsyncGenerator[None]:
-        """Ask about transactions; at the end, while the log still takes it, note what is done with."""
+        """Ask about transactions; at the end, while the log still takes it, note what is done with.
+
+        On a slave nobody does: its master asks, and its producers answer there.
+        """
+        if state.settings.is_slave:
+            yield
+            return
         state.store.dispatcher.listeners.append(keeper.on_indexed)
         task = tasks.create_task(_lasting("transactions", keeper.run))
         try:
@@ -231,8 +286,9 @@ class Broker:
     async def _listening(
         self, bound: socket.socket, state: BrokerState, keeper: TransactionKeeper
     ) -> AsyncGenerator[None]:
-        # Before the first request comes.
-        keeper.open()
+        if not state.settings.is_slave:
+            # Before the first request comes.
+            keeper.open()
         pulls = PullHandler(state)
         state.store.dispatcher.listeners.append(pulls.on_indexed)
 
@@ -241,6 +297,8 @@ class Broker:
             clients.on_lost(state, connection)
 
         routes = all_routes(state, pulls, keeper)
+        if state.settings.is_slave:
+            routes = without_writes(routes)
         if self._guard is not None:
             routes = self._guard.guard(routes, Needs(self._settings, partial(topic_at, state.store)))
         main = RemotingServer(routes, limits=self._limits, tls=self._tls, on_close=on_close)
@@ -263,6 +321,10 @@ class Broker:
         except OSError as error:
             raise self._port_error(error) from error
 
+    def _bind_ha(self) -> AbstractContextManager[socket.socket | None]:
+        """A slave has no such port: nobody follows it."""
+        return nullcontext() if self._settings.is_slave else bind_ha_port(self._settings, self._ha)
+
     async def _listen(self, bound: socket.socket, main: RemotingServer, fast: RemotingServer) -> None:
         try:
             await main.start_on(bound)
@@ -276,10 +338,14 @@ class Broker:
         return ConfigError("listenPort", self._settings.listen_port, remedy)
 
     @asynccontextmanager
-    async def _registered(self, state: BrokerState, tasks: asyncio.TaskGroup) -> AsyncGenerator[None]:
+    async def _registered(
+        self, state: BrokerState, tasks: asyncio.TaskGroup, following: Following | None
+    ) -> AsyncGenerator[None]:
         client = RemotingClient(tls=self._tls, on_disconnect=lambda _server: registration.connection_lost())
         registration = Registration(state, client)
         state.topics.on_change(registration.topics_changed)
+        if following is not None:
+            registration.on_master(following.use_master)
         try:
             await registration.register()
             task = tasks.create_task(_lasting("registration", registration.run))

@@ -11,14 +11,23 @@ from tanist.broker.state import BrokerState
 from tanist.broker.system_topics import is_open_to_sends
 from tanist.model.message import Appended
 from tanist.model.offsets import QueueOffset
+from tanist.model.property_names import WAIT
 from tanist.model.topics import RETRY_PREFIX, TopicConfig
+from tanist.protocol.codes import FLAG_ONE_WAY
 from tanist.protocol.command import Command
 from tanist.protocol.frame import SEND_ANSWER_TEXTS
+from tanist.protocol.properties import encode_properties
+from tanist.remoting import Connection
 
 try:
     from tanist.protocol import _native as native
 except ImportError:
     native = None
+
+
+FOLLOWS = b""
+"""In place of an answer: it is on its way, and is sent when the message is safe."""
+_NO_WAIT = encode_properties({WAIT: "false"}).rstrip(b"\x02")
 
 
 class QuickSends:
@@ -30,11 +39,16 @@ class QuickSends:
         self._table = state.topics.table
         self._queue_counts: dict[str, int] = {}
 
-    def take(self, command: Command, born_host: bytes) -> bytes | None:
-        """Append the message of a send and return its answer; None if nothing was done: go step by step."""
+    def take(self, command: Command, connection: Connection) -> bytes | None:
+        """Append the message of a send and return its answer, or FOLLOWS.
+
+        None if nothing was done: go step by step.
+        """
         state = self._state
         log = state.store.log
-        if native is None or command.header_json is None or state.writer.is_synchronous:
+        pending = state.writer.pending
+        is_waiting = pending.is_on
+        if native is None or command.header_json is None or (is_waiting and not pending.has_room):
             return None
         if state.topics.table is not self._table:
             self._table = state.topics.table
@@ -44,12 +58,22 @@ class QuickSends:
             *(self._queue_counts, log.next_queue_offsets, state.store_host),
             *(intake.stamp, intake.max_body_bytes, SEND_ANSWER_TEXTS),
         )
-        taken = native.take_send(command.header_json, command.body, born_host, plan, log.log_end, now_ms)
+        taken = native.take_send(
+            command.header_json, command.body, connection.peer_host, plan, log.log_end, now_ms
+        )
         if taken is None:
             return None
         records, entries, keyed, queue, queue_offset, answer = taken
+        if is_waiting and _NO_WAIT in records:
+            # It may be among the properties or in the body; to tell that is not for here.
+            return None
         place = Appended(log.log_end, QueueOffset(queue_offset), len(records), now_ms, entries, keyed)
-        return answer if state.writer.append_laid(queue, place, records) else None
+        if not state.writer.append_laid(queue, place, records):
+            return None
+        if not is_waiting or command.flag & FLAG_ONE_WAY:
+            return answer
+        pending.answer_when_safe(place, connection, answer)
+        return FOLLOWS
 
     def learn(self, topic: TopicConfig) -> None:
         """A send to this topic was taken step by step: the next ones may be quick.

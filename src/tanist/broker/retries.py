@@ -58,7 +58,7 @@ def copy_to_retry(record: Record, *, topic: str, queue_id: int, delay_level: int
     changes: dict[str, str | None] = {
         **_DONE_WITH,
         DELAY: str(delay_level),
-        # Nobody waits for this copy to reach the disk: the original lies there.
+        # As in RocketMQ, where nobody waits for this copy. Here the consumer does, whatever the copy says.
         WAIT: "false",
     }
     if origin_id is None:

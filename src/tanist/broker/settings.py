@@ -1,6 +1,5 @@
 """The broker's settings, under RocketMQ's names."""
 
-import ipaddress
 import os
 import socket
 from enum import Enum
@@ -10,18 +9,19 @@ import msgspec
 
 from tanist.broker.names import check_topic_name
 from tanist.errors import ConfigError, ResponseError
-from tanist.model.integers import INT32_MAX
+from tanist.model.host import MAX_PORT, host_and_port, is_address, is_host_and_port
+from tanist.model.integers import INT32_MAX, INT64_MAX
+from tanist.model.route import MASTER_ID
 from tanist.model.topics import READ, TRACE_TOPIC, WRITE, Permission
 from tanist.store.settings import LONGEST_INTERVAL_MS
 
-MASTER_ID = 0
 FAST_PORT_DISTANCE = 2
 """The second port lies this far below the first; slaves of RocketMQ ask for topics only there."""
 HA_PORT_DISTANCE = 1
+"""Slaves connect to the port above, unless ``haListenPort`` names another."""
 
 _REGISTER_MS_RANGE = (10_000, 60_000)
 """RocketMQ holds the period to this as well: a name server forgets a broker after 120 s."""
-_MAX_PORT = 65535
 _LEAST = {
     "default_topic_queue_nums": 1,
     "short_polling_time_mills": 1,
@@ -169,12 +169,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Whose ``conf`` folder holds the access rules. Nothing else is looked for there."""
 
     def __post_init__(self) -> None:
-        if self.broker_role is not BrokerRole.ASYNC_MASTER:
-            # A sync master that answers before anything is replicated would promise what it does not do.
-            raise ConfigError("brokerRole", self.broker_role.value, "ASYNC_MASTER: there are no replicas yet")
-        if self.broker_id != MASTER_ID:
-            raise ConfigError("brokerId", self.broker_id, f"{MASTER_ID}: there are no slaves yet")
-        lowest, highest = 1 + FAST_PORT_DISTANCE, _MAX_PORT - HA_PORT_DISTANCE
+        self._check_role()
+        lowest, highest = 1 + FAST_PORT_DISTANCE, MAX_PORT - HA_PORT_DISTANCE
         if self.listen_port and not lowest <= self.listen_port <= highest:
             raise ConfigError(
                 "listenPort", self.listen_port, f"{lowest} to {highest}, or 0 for one that the system chooses"
@@ -193,12 +189,24 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             if not least <= (value := getattr(self, name)) <= most:
                 raise ConfigError(_KEYS[name], value, f"{least} to {most}")
 
+    def _check_role(self) -> None:
+        """A group has one master, which routes and clients know by its id."""
+        if self.is_slave and not MASTER_ID < self.broker_id <= INT64_MAX:
+            raise ConfigError(
+                "brokerId",
+                self.broker_id,
+                f"{MASTER_ID + 1} or more with brokerRole=SLAVE, another for each slave of a group",
+            )
+        if not self.is_slave and self.broker_id != MASTER_ID:
+            remedy = f"{MASTER_ID} with brokerRole={self.broker_role.value}; only slaves have others"
+            raise ConfigError("brokerId", self.broker_id, remedy)
+
     def _check_addresses(self) -> None:
         for name in ("bind_address", "broker_ip1"):
-            if not _is_address(value := getattr(self, name)):
+            if not is_address(value := getattr(self, name)):
                 raise ConfigError(_KEYS[name], value, "an IP address, not a name")
         for server in self.name_servers:
-            if not _is_host_and_port(server):
+            if not is_host_and_port(server):
                 raise ConfigError("namesrvAddr", server, "host:port, several separated by semicolons")
 
     def _check_trace_topic(self) -> None:
@@ -219,9 +227,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return host_and_port(self.broker_ip1, self.listen_port)
 
     @property
-    def ha_address(self) -> str:
-        """What slaves are told to connect to."""
-        return host_and_port(self.broker_ip1, self.listen_port + HA_PORT_DISTANCE)
+    def is_slave(self) -> bool:
+        return self.broker_role is BrokerRole.SLAVE
 
     @property
     def locked_keys(self) -> frozenset[str]:
@@ -250,21 +257,3 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 _KEYS = {field.name: field.encode_name for field in msgspec.structs.fields(BrokerSettings)}
-
-
-def host_and_port(address: str, port: int) -> str:
-    """One word for both; an IPv6 address stands in brackets."""
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_host_and_port(text: str) -> bool:
-    host, _, port = text.rpartition(":")
-    return bool(host) and port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= _MAX_PORT

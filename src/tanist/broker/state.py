@@ -12,10 +12,12 @@ from tanist.broker.operating.live_config import LiveConfig
 from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
+from tanist.broker.replication import Replication
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
+from tanist.ha.settings import HaSettings
 from tanist.store import MessageStore
 from tanist.store.upkeep import Upkeep
 
@@ -26,6 +28,8 @@ class BrokerState:
 
     settings: BrokerSettings
     """As they are now: read them when they are needed, for some can be changed while the broker runs."""
+    ha: HaSettings
+    """With the real port once the broker serves. None of them can be changed while it runs."""
     config: LiveConfig
     store: MessageStore
     topics: TopicTable
@@ -36,6 +40,7 @@ class BrokerState:
     placing: Placing
     delays: DelayTable
     writer: LogWriter
+    replication: Replication
     counters: Counters
     upkeep: Upkeep
     pull_progress: PullProgress

@@ -9,6 +9,7 @@ import click
 from tanist.broker import Broker, BrokerSettings
 from tanist.cli.serving import config_file_option, print_option, print_settings, serve, tell_story
 from tanist.config import load_properties, parse_settings
+from tanist.ha.settings import HaSettings
 from tanist.log import ProcessLog
 from tanist.remoting import ServerLimits, TlsSettings
 from tanist.store import StoreSettings
@@ -26,22 +27,23 @@ def broker(
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
 
-    It serves the producers, the consumers and the mqadmin of RocketMQ 4.9 and 5. It has no slaves yet.
+    It serves the producers, the consumers and the mqadmin of RocketMQ 4.9 and 5. With brokerRole=SLAVE
+    it follows a master and holds a copy of its log.
     """
     raw = load_properties(config_file) if config_file is not None else {}
     if name_servers is not None:
         raw["namesrvAddr"] = name_servers
-    settings, store_settings, limits, tls, unknown = parse_settings(
-        raw, BrokerSettings, StoreSettings, ServerLimits, TlsSettings, source=config_file
+    settings, store_settings, limits, tls, ha, unknown = parse_settings(
+        raw, BrokerSettings, StoreSettings, ServerLimits, TlsSettings, HaSettings, source=config_file
     )
     if is_printing:
-        print_settings(settings, store_settings, limits, tls)
+        print_settings(settings, store_settings, limits, tls, ha)
         return
-    tell_story(process_log, settings, store_settings, limits, tls, unknown=unknown, source=config_file)
+    tell_story(process_log, settings, store_settings, limits, tls, ha, unknown=unknown, source=config_file)
 
     @asynccontextmanager
     async def serving_broker() -> AsyncGenerator[str]:
-        served = Broker(settings, store_settings, limits=limits, tls=tls, config_file=config_file)
+        served = Broker(settings, store_settings, limits=limits, tls=tls, ha=ha, config_file=config_file)
         async with served.serving():
             yield f"The broker {settings.broker_name} serves at {served.address}"
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tanist.ha.throttle import Rate
 from tanist.protocol.ha_link import AckKind
 
 MAX_REFUSALS = 64
@@ -21,6 +22,11 @@ class Dialect(Enum):
 
     TANIST = "tanist"
     CLASSIC = "classic"
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether the tables beside the log travel on the link."""
+        return self is Dialect.TANIST
 
 
 @dataclass(slots=True, eq=False)
@@ -43,13 +49,12 @@ class Replica:
     sent_to: int = field(init=False)
     sent_bytes: int = field(default=0, init=False)
     """All bytes that were sent to it, frames included."""
-    bytes_per_second: int = field(default=0, init=False)
-    lag_ms: int = field(default=0, init=False)
-    """How old the oldest byte is that it has not acked."""
+    rate: Rate = field(default_factory=Rate, init=False)
+    """Of what is sent to it."""
 
     def __post_init__(self) -> None:
-        self.acked_to = self.requested_to
-        self.sent_to = self.sent_from
+        # Of what lies before its start it needs nothing: that it has, or was told to leave out.
+        self.acked_to = self.sent_to = self.sent_from
 
     @property
     def identity(self) -> str:
@@ -112,11 +117,19 @@ class ReplicaTable:
             replica.counts and replica.lag_bytes(log_end) < self._fallbehind_max_bytes for replica in self
         )
 
+    def usable_to(self, count: int) -> int:
+        """Up to which end of the log ``count`` slaves are worth waiting for; 0 if there are not so many."""
+        acked = self._acked_by(count)
+        return 0 if acked is None else acked + self._fallbehind_max_bytes
+
     def held_by(self, count: int) -> int:
         """Up to where ``count`` of the slaves that count hold the log; 0 if there are not so many."""
-        acked = sorted((replica.acked_to for replica in self if replica.counts), reverse=True)
-        return acked[count - 1] if 0 < count <= len(acked) else 0
+        return self._acked_by(count) or 0
 
     def best_acked(self) -> int | None:
         """The furthest ack of any connected slave; None if none is connected."""
         return max((replica.acked_to for replica in self), default=None)
+
+    def _acked_by(self, count: int) -> int | None:
+        acked = sorted((replica.acked_to for replica in self if replica.counts), reverse=True)
+        return acked[count - 1] if 0 < count <= len(acked) else None

@@ -67,7 +67,7 @@ class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ha_allowed_addresses: str = ""
     """From where slaves of RocketMQ may come: addresses and networks, separated by semicolons."""
     ha_counted_addresses: str = ""
-    """Those of them whose acks count for double write. RocketMQ's slaves prove nothing, so none by default."""
+    """Those of them whose acks count for double write. None by default: they prove nothing."""
     ha_ack_mode: HaAckMode = HaAckMode.RECEIVED
     ha_send_heartbeat_interval: int = 5_000
     ha_housekeeping_interval: int = 20_000

@@ -1,4 +1,5 @@
-/* Messages as the log and its indexes get them, and whole sends; layout.py and quick_send.py say what and why.
+/* Messages as the log and its indexes get them, whole sends, and walks over the log; layout.py, quick_send.py
+ * and dispatch.py say what and why.
  *
  * Everything here is the plain case: IPv4 hosts, a short ASCII topic, tags and keys in ASCII, no NUL in
  * the properties, lengths that add up, a message that enters its queue. For any other the answer is None,
@@ -705,11 +706,14 @@ static PyObject *put_keys(PyObject *Py_UNUSED(module), PyObject *const *argument
     Py_RETURN_NONE;
 }
 
+#include "_log_walk.h"
+
 static PyMethodDef methods[] = {
     {"lay_out", (PyCFunction)(void (*)(void))lay_out, METH_FASTCALL, "One message, or None."},
     {"lay_out_batch", (PyCFunction)(void (*)(void))lay_out_batch, METH_FASTCALL, "A batch, or None."},
     {"take_send", (PyCFunction)(void (*)(void))take_send, METH_FASTCALL, "A send, laid out and answered, or None."},
     {"put_keys", (PyCFunction)(void (*)(void))put_keys, METH_FASTCALL, "Keys into a file of the index, or None."},
+    {"walk_records", (PyCFunction)(void (*)(void))walk_records, METH_FASTCALL, "What indexes get of records, or None."},
     {"send_envelope", send_envelope, METH_O, "What surrounds the fields of a send's header, or None."},
     {NULL, NULL, 0, NULL},
 };

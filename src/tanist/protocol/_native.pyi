@@ -4,6 +4,7 @@ from tanist.model.message import Message
 
 Plan: TypeAlias = tuple[dict[str, int], dict[tuple[str, int], int], bytes, bytes, int, tuple[bytes, ...]]
 Taken: TypeAlias = tuple[bytes, bytes, list[tuple[int, int, int]], tuple[str, int], int, bytes]
+Walked: TypeAlias = tuple[int, int, list[tuple[str, int, int, bytes, int]], list[tuple[int, int, int]], int]
 
 def lay_out(
     message: Message, queue_offset: int, log_offset: int, store_timestamp_ms: int, store_host: bytes, /
@@ -21,6 +22,15 @@ def take_send(
     header: bytes, body: bytes | memoryview, born_host: bytes, plan: Plan, log_offset: int, now_ms: int, /
 ) -> Taken | None: ...
 def send_envelope(header: bytes, /) -> tuple[int, int, str, int] | None: ...
+def walk_records(
+    view: memoryview | bytes,
+    start: int,
+    end: int,
+    log_offset: int,
+    max_count: int,
+    delay_levels: tuple[int, ...],
+    /,
+) -> Walked | None: ...
 def put_keys(
     file: memoryview | bytearray,
     keyed: list[tuple[int, int, int]],

@@ -28,6 +28,7 @@ __all__ = [
     "encode_head",
     "encode_pull_head",
     "encode_send_answer",
+    "with_code",
 ]
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
@@ -55,6 +56,9 @@ _SEND_ANSWER = (
 
 SEND_ANSWER_TEXTS = tuple(_SEND_ANSWER.replace(b"%d", b"0", 1).replace(b"%d", b"%b").split(b"%b"))
 """What stands around msg_id, queue_id, queue_offset, unique_key and opaque in the answer to a good send."""
+
+_GOOD_HEAD = b'{"code":0,'
+_BINARY_CODE = struct.Struct(">h")
 
 # code, suggested_broker_id, next_begin_offset, min_offset, max_offset, opaque, remark
 _PULL_ANSWER = (
@@ -184,6 +188,24 @@ def encode_send_answer(
         return encode_command(request.reply(code, answer))
     header = _SEND_ANSWER % (code, id_text, queue_id, queue_offset, key_text, request.opaque)
     return _PREFIX.pack(_TOTAL_BYTES + len(header), len(header)) + header
+
+
+def with_code(frame: bytes, code: int) -> bytes:
+    """The frame of a good answer as it is with this code, and all else as it was.
+
+    Whoever answers later keeps the frame, and not what it was made of.
+    """
+    total, word = _PREFIX.unpack_from(frame)
+    if word >> _ENCODING_SHIFT == _BINARY:
+        return b"".join(
+            (frame[:_PREFIX_BYTES], _BINARY_CODE.pack(code), frame[_PREFIX_BYTES + _BINARY_CODE.size :])
+        )
+    assert frame.startswith(_GOOD_HEAD, _PREFIX_BYTES)
+    head = b'{"code":%d,' % code
+    longer = len(head) - len(_GOOD_HEAD)
+    return b"".join(
+        (_PREFIX.pack(total + longer, word + longer), head, frame[_PREFIX_BYTES + len(_GOOD_HEAD) :])
+    )
 
 
 def encode_pull_head(

@@ -67,6 +67,8 @@ class Authentication(IntEnum):
 
     MUTUAL_TLS = 1
     SECRET = 2
+    NONE = 3
+    """Nothing does: both sides were told to believe whoever reaches the port."""
 
 
 class Refusal(IntEnum):

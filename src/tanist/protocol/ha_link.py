@@ -1,25 +1,27 @@
 """The frames of Tanist's own replication link, after the hello (see ha_hello).
 
     master -> slave   DATA size_bytes log_offset epoch confirmed_to crc | body
+                      TABLE size_bytes crc | body
     slave -> master   ACK kind log_offset crc
     both              HEARTBEAT log_end epoch confirmed_to crc
 
-Every frame carries a CRC-32 of all its fields. That of DATA runs over the body first and then over
-the fields, so that a master takes the CRC of a body once and sends it to all its slaves. A frame's
-bytes are of one epoch, which is the frame's.
+Every frame carries a CRC-32 of body and fields. It runs over the body first, so that a master takes the
+CRC of a body once and sends it to all its slaves. The bytes of DATA are of one epoch, which is the frame's.
 """
 
 import struct
 import zlib
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from tanist.errors import LocalProtocolError, RemoteProtocolError
 from tanist.model.offsets import LogOffset
-from tanist.protocol.ha_stream import MAX_BODY_BYTES, BodyPart, gather
+from tanist.protocol.ha_stream import MAX_BODY_BYTES
 
 # kind, size_bytes, log_offset, epoch, confirmed_to
 _DATA = struct.Struct(">BIqiq")
+# kind, size_bytes
+_TABLE = struct.Struct(">BI")
 # kind, ack_kind, log_offset
 _ACK = struct.Struct(">BBq")
 # kind, log_end, epoch, confirmed_to
@@ -33,6 +35,7 @@ class FrameKind(IntEnum):
     DATA = 1
     ACK = 2
     HEARTBEAT = 3
+    TABLE = 4
 
 
 class AckKind(IntEnum):
@@ -42,13 +45,19 @@ class AckKind(IntEnum):
     FLUSHED = 2
 
 
-class DataHeader(NamedTuple):
-    """What the next ``size_bytes`` bytes are: the log from ``log_offset`` on, written in ``epoch``."""
+class Data(NamedTuple):
+    """The bytes of the log from ``log_offset`` on, written in ``epoch``."""
 
     log_offset: LogOffset
-    size_bytes: int
     epoch: int
     confirmed_to: LogOffset
+    body: memoryview
+
+
+class TableChange(NamedTuple):
+    """A change of the tables beside the log, in a form that only its makers know."""
+
+    body: memoryview
 
 
 class Ack(NamedTuple):
@@ -66,19 +75,32 @@ class Heartbeat(NamedTuple):
     confirmed_to: LogOffset
 
 
-FROM_MASTER: Final = frozenset((FrameKind.DATA, FrameKind.HEARTBEAT))
+Frame: TypeAlias = Data | TableChange | Ack | Heartbeat
+
+FROM_MASTER: Final = frozenset((FrameKind.DATA, FrameKind.TABLE, FrameKind.HEARTBEAT))
 FROM_SLAVE: Final = frozenset((FrameKind.ACK, FrameKind.HEARTBEAT))
-_LAYOUTS: Final = {FrameKind.DATA: _DATA, FrameKind.ACK: _ACK, FrameKind.HEARTBEAT: _HEARTBEAT}
+_LAYOUTS: Final = {
+    FrameKind.DATA: _DATA,
+    FrameKind.TABLE: _TABLE,
+    FrameKind.ACK: _ACK,
+    FrameKind.HEARTBEAT: _HEARTBEAT,
+}
+_WITH_BODY: Final = frozenset((FrameKind.DATA, FrameKind.TABLE))
 
 
-def encode_data_header(header: DataHeader, *, body_crc: int) -> bytes:
+def encode_data_header(
+    log_offset: int, size_bytes: int, *, epoch: int, confirmed_to: int, body_crc: int
+) -> bytes:
     """What goes before the body. ``body_crc`` is ``zlib.crc32`` of the body."""
-    if not 1 <= header.size_bytes <= MAX_BODY_BYTES or min(header) < 0:
-        raise LocalProtocolError(f"{header} can not be sent")
-    fields = _DATA.pack(
-        FrameKind.DATA, header.size_bytes, header.log_offset, header.epoch, header.confirmed_to
-    )
-    return fields + _CRC.pack(zlib.crc32(fields, body_crc))
+    if not 1 <= size_bytes <= MAX_BODY_BYTES or min(log_offset, epoch, confirmed_to) < 0:
+        raise LocalProtocolError(f"{size_bytes} bytes at {log_offset} of epoch {epoch} can not be sent")
+    return _with_crc(_DATA.pack(FrameKind.DATA, size_bytes, log_offset, epoch, confirmed_to), body_crc)
+
+
+def encode_table_change(body: bytes) -> bytes:
+    if not 1 <= len(body) <= MAX_BODY_BYTES:
+        raise LocalProtocolError(f"a change of {len(body)} bytes can not be sent")
+    return _with_crc(_TABLE.pack(FrameKind.TABLE, len(body)), zlib.crc32(body)) + body
 
 
 def encode_ack(ack: Ack) -> bytes:
@@ -93,91 +115,85 @@ def encode_heartbeat(heartbeat: Heartbeat) -> bytes:
     return _with_crc(_HEARTBEAT.pack(FrameKind.HEARTBEAT, *heartbeat))
 
 
-def _with_crc(fields: bytes) -> bytes:
-    return fields + _CRC.pack(zlib.crc32(fields))
+def _with_crc(fields: bytes, body_crc: int = 0) -> bytes:
+    return fields + _CRC.pack(zlib.crc32(fields, body_crc))
 
 
-class LinkDecoder:
-    """One direction of a link. ``allowed`` says which: FROM_MASTER or FROM_SLAVE.
+def decode_frames(
+    view: memoryview, allowed: frozenset[FrameKind], *, max_body_bytes: int = MAX_BODY_BYTES
+) -> tuple[list[Frame], int]:
+    """The whole frames at the front of ``view``, and how many bytes they take.
 
-    A body's last part is handed out only when the checksum of its frame is right.
+    ``allowed`` says whose they are: FROM_MASTER or FROM_SLAVE. Bodies are views. A frame is handed out when
+    its checksum is right and refused as soon as its bytes show that it can not be one, before it is whole.
     """
-
-    def __init__(self, allowed: frozenset[FrameKind], *, max_body_bytes: int = MAX_BODY_BYTES) -> None:
-        self._allowed = allowed
-        self._max_body_bytes = max_body_bytes
-        self._held = bytearray()
-        self._body_left = 0
-        self._body_crc = 0
-
-    def feed(self, data: bytes | memoryview) -> list[DataHeader | BodyPart | Ack | Heartbeat]:
-        """Everything that ``data`` completes, in order. The parts are views of ``data``."""
-        events: list[DataHeader | BodyPart | Ack | Heartbeat] = []
-        view = memoryview(data)
-        while view:
-            if self._body_left:
-                part, view = view[: self._body_left], view[self._body_left :]
-                events.append(self._take_part(part))
-                continue
-            kind = self._kind(self._held[0] if self._held else view[0])
-            frame_bytes = _LAYOUTS[kind].size + _CRC.size
-            view = gather(self._held, view, frame_bytes)
-            if len(self._held) == frame_bytes:
-                events.append(self._take_frame(kind))
-        return events
-
-    def _kind(self, first: int) -> FrameKind:
-        for kind in self._allowed:
-            if kind == first:
-                return kind
-        raise RemoteProtocolError(
-            f"a frame opens with {first:#04x}, which this side of the link can not send"
-        )
-
-    def _take_frame(self, kind: FrameKind) -> DataHeader | Ack | Heartbeat:
-        if kind is FrameKind.DATA:
-            # Kept in held until the body is there: its checksum runs over both.
-            return self._take_data_header()
-        self._check_crc(body_crc=0)
-        frame = _decode_ack(self._held) if kind is FrameKind.ACK else _decode_heartbeat(self._held)
-        self._held.clear()
-        return frame
-
-    def _take_data_header(self) -> DataHeader:
-        _, size_bytes, log_offset, epoch, confirmed_to = _DATA.unpack_from(self._held)
-        header = DataHeader(LogOffset(log_offset), size_bytes, epoch, LogOffset(confirmed_to))
-        if not 1 <= size_bytes <= self._max_body_bytes or min(header) < 0:
-            raise RemoteProtocolError(
-                f"{header}; a frame has 1 to {self._max_body_bytes} bytes and no negative field"
-            )
-        self._body_left = size_bytes
-        self._body_crc = 0
-        return header
-
-    def _take_part(self, part: memoryview) -> BodyPart:
-        self._body_left -= len(part)
-        self._body_crc = zlib.crc32(part, self._body_crc)
-        if not self._body_left:
-            self._check_crc(body_crc=self._body_crc)
-            self._held.clear()
-        return BodyPart(part, is_last=not self._body_left)
-
-    def _check_crc(self, *, body_crc: int) -> None:
-        fields_end = len(self._held) - _CRC.size
-        (crc,) = _CRC.unpack_from(self._held, fields_end)
-        if zlib.crc32(self._held[:fields_end], body_crc) != crc:
-            raise RemoteProtocolError("a frame does not match its checksum")
+    frames: list[Frame] = []
+    start = 0
+    while start < len(view):
+        kind = _kind(view[start], allowed)
+        head_bytes = _LAYOUTS[kind].size + _CRC.size
+        if len(view) - start < head_bytes:
+            break
+        head = view[start : start + head_bytes]
+        body_bytes = _body_bytes(kind, head, max_body_bytes)
+        end = start + head_bytes + body_bytes
+        if len(view) < end:
+            break
+        frames.append(_decode(kind, head, view[start + head_bytes : end]))
+        start = end
+    return frames, start
 
 
-def _decode_ack(held: bytearray) -> Ack:
-    _, kind, log_offset = _ACK.unpack_from(held)
+def _kind(first: int, allowed: frozenset[FrameKind]) -> FrameKind:
+    for kind in allowed:
+        if kind == first:
+            return kind
+    raise RemoteProtocolError(f"a frame opens with {first:#04x}, which this side of the link can not send")
+
+
+def _body_bytes(kind: FrameKind, head: memoryview, max_body_bytes: int) -> int:
+    """How long the body behind a head is. A head says it in its second field, if it has a body."""
+    if kind not in _WITH_BODY:
+        return 0
+    size_bytes: int = _LAYOUTS[kind].unpack_from(head)[1]
+    if not 1 <= size_bytes <= max_body_bytes:
+        raise RemoteProtocolError(f"a frame of {size_bytes} bytes; it has 1 to {max_body_bytes}")
+    return size_bytes
+
+
+def _decode(kind: FrameKind, head: memoryview, body: memoryview) -> Frame:
+    fields = head[: -_CRC.size]
+    (crc,) = _CRC.unpack_from(head, len(fields))
+    if zlib.crc32(fields, zlib.crc32(body)) != crc:
+        raise RemoteProtocolError("a frame does not match its checksum")
+    match kind:
+        case FrameKind.DATA:
+            return _decode_data(fields, body)
+        case FrameKind.TABLE:
+            return TableChange(body)
+        case FrameKind.ACK:
+            return _decode_ack(fields)
+        case FrameKind.HEARTBEAT:
+            return _decode_heartbeat(fields)
+
+
+def _decode_data(fields: memoryview, body: memoryview) -> Data:
+    _, _, log_offset, epoch, confirmed_to = _DATA.unpack(fields)
+    data = Data(LogOffset(log_offset), epoch, LogOffset(confirmed_to), body)
+    if min(log_offset, epoch, confirmed_to) < 0:
+        raise RemoteProtocolError(f"data at {log_offset} of epoch {epoch}, confirmed to {confirmed_to}")
+    return data
+
+
+def _decode_ack(fields: memoryview) -> Ack:
+    _, kind, log_offset = _ACK.unpack(fields)
     if kind not in (AckKind.RECEIVED, AckKind.FLUSHED) or log_offset < 0:
         raise RemoteProtocolError(f"an ack of kind {kind} for log offset {log_offset}")
     return Ack(AckKind(kind), LogOffset(log_offset))
 
 
-def _decode_heartbeat(held: bytearray) -> Heartbeat:
-    _, log_end, epoch, confirmed_to = _HEARTBEAT.unpack_from(held)
+def _decode_heartbeat(fields: memoryview) -> Heartbeat:
+    _, log_end, epoch, confirmed_to = _HEARTBEAT.unpack(fields)
     heartbeat = Heartbeat(LogOffset(log_end), epoch, LogOffset(confirmed_to))
     if min(heartbeat) < 0:
         raise RemoteProtocolError(f"{heartbeat} has a negative field")

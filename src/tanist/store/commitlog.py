@@ -9,6 +9,7 @@ does not fit, a blank fills the file and the record begins the next.
 
 import errno
 import threading
+import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -26,7 +27,7 @@ from tanist.model.offsets import LogOffset, QueueOffset
 from tanist.protocol.layout import LaidOut, lay_out, lay_out_batch
 from tanist.protocol.queue_entry import ENTRY_BYTES
 from tanist.protocol.record import BLANK_BYTES, check_record, encode_blank
-from tanist.store.segment import Segment
+from tanist.store.segment import WRITE_BYTES, Segment
 from tanist.store.segments import Segments
 
 _BESIDE_BODY_BYTES = 64 << 10
@@ -142,7 +143,8 @@ class CommitLog:
                 self._segments.add(self.log_end)
             segment = self._segments[-1]
             piece = rest[: segment.end - self.log_end]
-            self._warm(segment, len(piece))
+            if len(piece) < WRITE_BYTES:
+                self._warm(segment, len(piece))
             segment.put_raw(self.log_end - segment.start, piece)
             self.log_end = LogOffset(self.log_end + len(piece))
             rest = rest[len(piece) :]
@@ -165,6 +167,19 @@ class CommitLog:
         segment = self._segments.at(log_offset)
         end = min(log_offset + max_bytes, self.log_end, segment.end)
         return segment.view[log_offset - segment.start : end - segment.start]
+
+    def crc_before(self, log_offset: int, size_bytes: int) -> int:
+        """The CRC-32 of the bytes right before an offset: it shows whether two replicas hold the same."""
+        position = log_offset - size_bytes
+        if not self.log_start <= position <= log_offset <= self.log_end:
+            asked = f"a checksum of {size_bytes} bytes before log offset"
+            raise OffsetOutOfRange(asked, log_offset, self.log_start, self.log_end)
+        crc = 0
+        while position < log_offset:
+            piece = self.read_ahead(position, log_offset - position)
+            crc = zlib.crc32(piece, crc)
+            position += len(piece)
+        return crc
 
     def is_record_start(self, log_offset: int) -> bool:
         """Whether a sound record or a blank begins here, or the log ends here."""

@@ -2,7 +2,9 @@
 
 Dispatch follows the log and never leads it: it can be run again over the same records, and what is
 there already is left alone. Records are taken in batches: each queue is told once a batch what is new.
-What this process appended itself is indexed from what it knows, without reading the log again.
+What this process appended itself is indexed from what it knows, without reading the log again. What
+others appended, as a slave has it from its master, is read by ``_native`` where that could be built: it
+takes plain records in one walk and stops before any other, which is then read here.
 """
 
 import logging
@@ -23,9 +25,19 @@ from tanist.store.key_index import KeyIndex
 from tanist.store.queues import Queues, check_topic_name
 from tanist.store.segment import Segment
 
+try:
+    from tanist.protocol import _native as native
+except ImportError:
+    native = None
+
 _log = logging.getLogger(__name__)
 
 BATCH_RECORDS = 1024
+"""So many records are indexed together."""
+_STEP_RECORDS = BATCH_RECORDS if native is not None else 128
+"""What takes about a millisecond."""
+_MAX_DUE_MS = (1 << 63) - 1
+"""What an entry has room for: whoever wrote the log may have had a clock from nowhere."""
 
 
 class Dispatcher:
@@ -61,9 +73,21 @@ class Dispatcher:
         end = self._log.log_end if limit is None else min(limit, self._log.log_end)
         self.dispatched_to = max(self.dispatched_to, self._log.log_start)
         count = self._fresh_batch(end)
-        while self.dispatched_to < end and (batch := self._batch(end)):
+        while self.dispatched_to < end and (batch := self._batch(end, BATCH_RECORDS)):
             count += batch
         return count
+
+    def step(self) -> bool:
+        """Index as much as takes a millisecond or two; whether there is more.
+
+        For who has others to serve: a slave that catches up has millions of records to index.
+        """
+        end = self._log.log_end
+        self.dispatched_to = max(self.dispatched_to, self._log.log_start)
+        self._fresh_batch(end)
+        if self.dispatched_to == end:
+            return False
+        return self._batch(end, _STEP_RECORDS) == _STEP_RECORDS and self.dispatched_to < end
 
     def rewind(self, log_offset: int) -> None:
         """Go on from an earlier offset, after the log was cut there."""
@@ -83,10 +107,7 @@ class Dispatcher:
                 behind = position + place.size_bytes
                 entry_count = len(place.entries) // ENTRY_BYTES
                 if entry_count:
-                    run = self._run_at(queue, place.queue_offset)
-                    run.data += place.entries
-                    run.next_offset += entry_count
-                    run.indexed_to = behind
+                    self._run_at(queue, place.queue_offset).add(place.entries, behind)
                 if place.keyed:
                     self._index.extend(place.keyed)
                 self._taken_ms = place.store_timestamp_ms
@@ -96,26 +117,44 @@ class Dispatcher:
             self._settle(position)
         return count
 
-    def _batch(self, end: int) -> int:
+    def _batch(self, end: int, max_count: int) -> int:
         """Index one batch; how many records it had. 0: nothing more is there, or nothing whole."""
         position = int(self.dispatched_to)
         count = 0
         try:
-            while count < BATCH_RECORDS and end - position >= BLANK_BYTES:
+            while count < max_count and end - position >= BLANK_BYTES:
                 segment = self._log.segments.at(position)
-                start = position - segment.start
-                size, magic = peek_record(segment.view, start)
-                behind = segment.end if magic == MAGIC_BLANK else position + size
-                if behind > end:
-                    break
-                if magic != MAGIC_BLANK:
-                    self._take(_decode(segment, start))
-                    count += 1
+                behind, taken = self._walk(segment, position, end, max_count - count)
+                if not taken:
+                    size, magic = peek_record(segment.view, position - segment.start)
+                    behind = segment.end if magic == MAGIC_BLANK else position + size
+                    if behind > end:
+                        break
+                    if magic != MAGIC_BLANK:
+                        self._take(_decode(segment, position - segment.start))
+                        taken = 1
                 position = behind
+                count += taken
         finally:
             # What was read before a bad record is indexed all the same.
             self._settle(position)
         return count
+
+    def _walk(self, segment: Segment, log_offset: int, end: int, max_count: int) -> tuple[int, int]:
+        """Take the plain records from an offset on, if that can be done in C; where they end, how many."""
+        if native is None:
+            return log_offset, 0
+        start = segment.start
+        walked = native.walk_records(
+            segment.view, log_offset - start, end - start, start, max_count, self._delay_levels
+        )
+        if walked is None:
+            return log_offset, 0
+        stopped_at, count, runs, keyed, self._taken_ms = walked
+        for topic, queue_id, queue_offset, entries, indexed_to in runs:
+            self._run_at((topic, queue_id), queue_offset).add(entries, indexed_to)
+        self._index.extend(keyed)
+        return start + stopped_at, count
 
     def _take(self, record: Record) -> None:
         properties = bytes(record.properties)
@@ -125,12 +164,9 @@ class Dispatcher:
             _log.error("message is not indexed log_offset=%d reason=%s", record.log_offset, error)
             return
         if is_queued(record.sys_flag):
+            entry = encode_entry(record.log_offset, record.size_bytes, self._tags_code(record, properties))
             run = self._run_at((record.topic, record.queue_id), record.queue_offset)
-            run.data += encode_entry(
-                record.log_offset, record.size_bytes, self._tags_code(record, properties)
-            )
-            run.next_offset += 1
-            run.indexed_to = record.log_offset + record.size_bytes
+            run.add(entry, record.log_offset + record.size_bytes)
         if is_keyed(record.sys_flag):
             self._index.put(
                 record.topic, index_keys(properties), record.log_offset, record.store_timestamp_ms
@@ -149,9 +185,10 @@ class Dispatcher:
     def _tags_code(self, record: Record, properties: bytes) -> int:
         """The hash of the tag; for a delayed message the time at which it is due."""
         if record.topic == SCHEDULE_TOPIC:
-            level = find_property(properties, DELAY)
-            if level is not None and level.isdigit() and int(level) > 0:
-                return due_ms(self._delay_levels, int(level), record.store_timestamp_ms)
+            # Nine digits are more than there are levels, and any number of them may stand there.
+            level = (find_property(properties, DELAY) or b"").lstrip(b"0")[:9]
+            if level.isdigit():
+                return min(due_ms(self._delay_levels, int(level), record.store_timestamp_ms), _MAX_DUE_MS)
         return tags_code(find_tag(properties))
 
     def _settle(self, position: int) -> None:
@@ -190,6 +227,11 @@ class _QueueRun:
         self.next_offset = queue_offset
         self.data = bytearray()
         self.indexed_to = 0
+
+    def add(self, entries: bytes, indexed_to: int) -> None:
+        self.data += entries
+        self.next_offset += len(entries) // ENTRY_BYTES
+        self.indexed_to = indexed_to
 
 
 def _check_queue(record: Record) -> None:

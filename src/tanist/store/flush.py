@@ -14,13 +14,14 @@ everybody.
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from enum import Enum
 
 import psutil
 
 from tanist.clock import Clock
-from tanist.errors import FlushFailed, NotWritable
+from tanist.errors import FlushFailed
 from tanist.store.commitlog import CommitLog
 from tanist.store.settings import FlushMode, StoreSettings
 
@@ -30,6 +31,22 @@ _PAGE_BYTES = 4096
 _DIRTY_SHARE = 10
 """Where nobody waits for the disk, one part in so many of the memory may wait for it. Linux begins to
 write back by itself there, and stops writers at twice as much."""
+
+
+class FlushOutcome(Enum):
+    """What became of bytes that somebody wanted on disk."""
+
+    FLUSHED = "flushed"
+    LATE = "late"
+    """Not within syncFlushTimeout. They stay written, and are flushed later."""
+    FAILED = "failed"
+    """The disk refused. They stay written, and nothing more is."""
+    CUT = "cut"
+    """They were cut from the log before they were durable."""
+
+
+FlushDone = Callable[[FlushOutcome], None]
+"""Told once. It must not raise, for others are told behind it."""
 
 
 class Flusher:
@@ -44,7 +61,10 @@ class Flusher:
         self._clock = clock
         self._wake = asyncio.Event()
         # Log ends only grow between two cuts, so waiters stand in the order in which they are released.
-        self._waiters: deque[_Waiter] = deque()
+        # The end of each, how often the log had been cut (the end means nothing behind the next cut), its
+        # deadline, and whom to tell: plain tuples, for there are many a second.
+        self._waiters: deque[tuple[int, int, float, FlushDone]] = deque()
+        self._deadline: asyncio.TimerHandle | None = None
         self._last_flush_s = clock.monotonic_s()
         self._flush_began_s: float | None = None
         self._busy_check: asyncio.TimerHandle | None = None
@@ -58,34 +78,40 @@ class Flusher:
         """Go on with these settings; a wait that has begun keeps its end."""
         self._settings = settings
 
-    async def wait(self, end: int) -> bool:
-        """Wait until the log is durable up to ``end``; False if that took longer than syncFlushTimeout.
+    def when_flushed(self, end: int, done: FlushDone) -> None:
+        """Have ``done`` told when the log is durable up to ``end``, or why it is not after syncFlushTimeout.
 
-        The message stays written either way. Raises FlushFailed if the disk refused, and NotWritable
-        if the message was cut from the log before it was durable.
+        All are told in the order in which they came.
         """
-        if self._log.flushed_to >= end:
-            return True
-        if self._log.flush_failure is not None:
-            raise FlushFailed(self._log.flush_failure)
-        waiter = _Waiter(end, self._log.cut_count, asyncio.get_running_loop().create_future())
-        self._waiters.append(waiter)
-        self._wake.set()
-        try:
-            async with asyncio.timeout(self._settings.sync_flush_timeout / 1000):
-                await waiter.released
-        except TimeoutError:
-            return False
-        return True
+        if self._log.flushed_to >= end and not self._waiters:
+            done(FlushOutcome.FLUSHED)
+        elif self._log.flush_failure is not None:
+            done(FlushOutcome.FAILED)
+        else:
+            now_s = asyncio.get_running_loop().time()
+            deadline_s = now_s + self._settings.sync_flush_timeout / 1000
+            self._waiters.append((end, self._log.cut_count, deadline_s, done))
+            self._wake.set()
+            if self._deadline is None:
+                self._watch_deadline()
+
+    def give_up(self) -> None:
+        """Tell all who wait that it is too late: nobody will be there when their bytes are on disk."""
+        while self._waiters:
+            self._release(FlushOutcome.LATE)
 
     async def run(self) -> None:
         """Flush when it is time, until cancelled; what is written then is flushed last."""
         with ThreadPoolExecutor(1, thread_name_prefix="flush") as executor:
             try:
                 await self._run(executor)
-            except FlushFailed as failure:
-                self._fail(failure)
+            except FlushFailed:
+                self._fail()
                 raise
+            finally:
+                if self._deadline is not None and not self._waiters:
+                    self._deadline.cancel()
+                    self._deadline = None
 
     async def _run(self, executor: ThreadPoolExecutor) -> None:
         loop = asyncio.get_running_loop()
@@ -134,17 +160,31 @@ class Flusher:
             _log.warning("disk goes on flushed_to=%d", self._log.flushed_to)
         self._last_flush_s = self._clock.monotonic_s()
         while self._waiters:
-            waiter = self._waiters[0]
-            is_cut = waiter.cut_count != self._log.cut_count
-            if not is_cut and waiter.end > self._log.flushed_to:
-                return
-            self._waiters.popleft()
-            if waiter.released.done():
-                continue
-            if is_cut:
-                waiter.released.set_exception(NotWritable("the message was cut from the log; send it again"))
+            end, cut_count, _deadline_s, _done = self._waiters[0]
+            if cut_count != self._log.cut_count:
+                self._release(FlushOutcome.CUT)
+            elif end <= self._log.flushed_to:
+                self._release(FlushOutcome.FLUSHED)
             else:
-                waiter.released.set_result(None)
+                return
+
+    def _release(self, outcome: FlushOutcome) -> None:
+        """Tell the first who waits."""
+        self._waiters.popleft()[3](outcome)
+
+    def _watch_deadline(self) -> None:
+        # One timer for all. The first who waits runs out first, but for a change of syncFlushTimeout.
+        if self._waiters:
+            deadline_s = self._waiters[0][2]
+            self._deadline = asyncio.get_running_loop().call_at(deadline_s, self._on_deadline, deadline_s)
+
+    def _on_deadline(self, deadline_s: float) -> None:
+        self._deadline = None
+        # The loop may be a little early.
+        now_s = max(deadline_s, asyncio.get_running_loop().time())
+        while self._waiters and self._waiters[0][2] <= now_s:
+            self._release(FlushOutcome.LATE)
+        self._watch_deadline()
 
     @property
     def _busy_after_s(self) -> float:
@@ -171,16 +211,7 @@ class Flusher:
         self._log.busy = f"the disk has been busy with {dirty_bytes} bytes for {lasts_s * 1000:.0f} ms"
         _log.warning("disk is busy, sends are refused reason=%s", self._log.busy)
 
-    def _fail(self, failure: FlushFailed) -> None:
+    def _fail(self) -> None:
         _log.critical("flush failed flushed_to=%d log_end=%d", self._log.flushed_to, self._log.log_end)
         while self._waiters:
-            released = self._waiters.popleft().released
-            if not released.done():
-                released.set_exception(failure)
-
-
-class _Waiter(NamedTuple):
-    end: int
-    cut_count: int
-    """How often the log had been cut when the wait began: the end means nothing behind the next cut."""
-    released: asyncio.Future[None]
+            self._release(FlushOutcome.FAILED)

@@ -10,6 +10,7 @@ from tanist.broker import BrokerSettings
 from tanist.broker.names import check_topic_name
 from tanist.config import parse_settings
 from tanist.errors import ConfigError, ResponseError
+from tanist.ha.settings import HaSettings
 from tanist.model.topics import TopicConfig
 from tanist.remoting import ServerLimits, TlsMode, TlsSettings
 from tanist.store import StoreSettings
@@ -35,6 +36,7 @@ _DECIDED = {
     "namesrvAddr": "the attribute namesrv: an embedded broker brings its name server along",
     "bindAddress": "the attribute address: an embedded broker serves this machine alone",
     "brokerIP1": "the attribute address: an embedded broker serves this machine alone",
+    "brokerIP2": "the attribute address: an embedded broker serves this machine alone",
 }
 """Keys that others would contradict, and what to use in their place."""
 
@@ -47,6 +49,7 @@ class CheckedSettings:
     store: StoreSettings
     limits: ServerLimits
     tls: TlsSettings
+    ha: HaSettings
     unknown: frozenset[str]
     """Keys that no setting has."""
 
@@ -63,7 +66,9 @@ def check_settings(given: Mapping[str, object], *, port: int) -> CheckedSettings
     raw = _DEFAULTS | {"listenPort": str(port)} | {key: str(value) for key, value in given.items()}
     with naming_port():
         checked = CheckedSettings(
-            *parse_settings(raw, BrokerSettings, StoreSettings, ServerLimits, TlsSettings, source=_SOURCE)
+            *parse_settings(
+                raw, BrokerSettings, StoreSettings, ServerLimits, TlsSettings, HaSettings, source=_SOURCE
+            )
         )
     if checked.tls.tls_mode is TlsMode.ENFORCING and not checked.tls.tls_enable:
         # The broker could not register, and no topic would have a route.

@@ -57,7 +57,8 @@ class EmbeddedBroker:
     ) -> None:
         """Check what is given; nothing starts yet. Raises ConfigError for a wrong argument.
 
-        ``port`` is the broker's; any other than 0 must be free, and the one 2 below it as well. ``topics``
+        ``port`` is the broker's; any other than 0 must be free, and so must the one 2 below it
+        and, but for a slave, the one above it. ``topics``
         are names, or names with their number of queues; they can be sent to as soon as the block begins.
         ``store`` is a folder that stays when the block ends, for a broker that goes on with it; without
         one a folder is made, and removed. ``settings`` are a broker's config, its keys and values as text.
@@ -160,7 +161,12 @@ class EmbeddedBroker:
                     store_path_root_dir=str(self._store or f"{folder}/store"),
                 )
                 broker = Broker(
-                    settings, given.store, limits=given.limits, tls=given.tls, topics=self._topics
+                    settings,
+                    given.store,
+                    limits=given.limits,
+                    tls=given.tls,
+                    ha=given.ha,
+                    topics=self._topics,
                 )
                 async with broker.serving():
                     self._addresses = names.address, broker.address

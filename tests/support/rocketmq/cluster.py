@@ -40,6 +40,7 @@ _START_ATTEMPTS = 3
 _ENDLESS = 1 << 30
 # The fast listener's port is fixed at this distance from the broker's.
 _FAST_PORT_DISTANCE = 2
+_HA_PORT_DISTANCE = 1
 
 # Small files and buffers: a test's store is a few MiB, and its end of file is soon reached.
 _SMALL_STORE = {
@@ -99,6 +100,10 @@ class RocketMQ:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._running.close()
+
+    def stop_name_server(self) -> None:
+        """Stop RocketMQ's own name server cleanly."""
+        self._name_server_process.stop(timeout_s=_STOP_TIMEOUT_S)
 
     def start_broker(
         self,
@@ -208,7 +213,7 @@ class RocketMQ:
         port = _free_port()
         settings = {"listenPort": port, "bindAddress": _HOST}
         home = self._directory / "name-server"
-        self._start(
+        self._name_server_process = self._start(
             "name-server", "org.apache.rocketmq.namesrv.NamesrvStartup", home, settings, ready="boot success"
         )
         return port
@@ -289,11 +294,12 @@ def _free_port() -> int:
 
 
 def free_broker_port() -> int:
-    """Find a port for a broker, whose fast listener takes one more."""
+    """Find a port for a broker, which takes two more: a fast one below, and one for slaves above."""
     while True:
-        with socket.socket() as probe, socket.socket() as fast_probe:
+        with socket.socket() as probe, socket.socket() as fast_probe, socket.socket() as ha_probe:
             probe.bind((_HOST, 0))
             port: int = probe.getsockname()[1]
             with contextlib.suppress(OSError):
                 fast_probe.bind((_HOST, port - _FAST_PORT_DISTANCE))
+                ha_probe.bind((_HOST, port + _HA_PORT_DISTANCE))
                 return port

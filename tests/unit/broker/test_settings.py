@@ -16,7 +16,6 @@ def test_an_empty_file_gives_a_master_that_only_this_machine_reaches() -> None:
     assert settings.broker_role is BrokerRole.ASYNC_MASTER
     assert settings.bind_address == "127.0.0.1"
     assert settings.address == "127.0.0.1:10911"
-    assert settings.ha_address == "127.0.0.1:10912"
     assert settings.broker_name
     assert settings.is_readable
     assert settings.is_writable
@@ -30,10 +29,9 @@ def test_the_system_may_choose_the_port() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("brokerRole", "SLAVE"),
-        ("brokerRole", "SYNC_MASTER"),
         ("brokerRole", "MASTER"),
         ("brokerId", "1"),
+        ("brokerId", "-1"),
         ("listenPort", "1"),
         ("listenPort", "2"),
         ("listenPort", "65535"),
@@ -71,6 +69,20 @@ def test_a_wrong_value_is_refused_by_its_key_and_value(key: str, value: str) -> 
         parsed(**{key: value})
     assert (refusal.value.key, str(refusal.value.value)) == (key, value)
     assert str(refusal.value).startswith("broker.conf: ")
+
+
+@pytest.mark.parametrize("role", ["ASYNC_MASTER", "SYNC_MASTER"])
+def test_a_master_has_the_id_0(role: str) -> None:
+    assert not parsed(brokerRole=role).is_slave
+    with pytest.raises(ConfigError, match=rf"brokerId=2 is not allowed; use 0 with brokerRole={role}"):
+        parsed(brokerRole=role, brokerId="2")
+
+
+def test_a_slave_has_any_other_id() -> None:
+    assert parsed(brokerRole="SLAVE", brokerId="2").is_slave
+    for broker_id in ("0", "-1"):
+        with pytest.raises(ConfigError, match="use 1 or more with brokerRole=SLAVE"):
+            parsed(brokerRole="SLAVE", brokerId=broker_id)
 
 
 @pytest.mark.parametrize("address", ["a", "a:", ":9876", "a:0", "a:65536", "a:b", "a:٣", "b:9876,c"])

@@ -2,17 +2,18 @@ import asyncio
 import logging
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tanist.broker import writer as writer_module
-from tanist.errors import CorruptRecord, DiskFull, NotWritable
+from tanist.errors import CorruptRecord, DiskFull, NotWritable, OffsetOutOfRange
 from tanist.model.message import Message
 from tanist.protocol.batch import encode_batch
-from tanist.protocol.codes import ResponseCode
 from tanist.store import MessageStore
+from tanist.store.dispatch import BATCH_RECORDS
 from tests.support.conditions import turns, until
-from tests.support.messages import TOPIC, make_message
-from tests.support.working_broker import SYNC, working_broker
+from tests.support.messages import SMALL, TOPIC, make_message, open_store
+from tests.support.working_broker import working_broker
 
 
 def max_offset(store: MessageStore) -> int:
@@ -45,16 +46,16 @@ def test_a_dispatch_that_lacks_room_is_tried_again_by_itself(
     async def scenario() -> None:
         async with working_broker(tmp_path) as broker:
             store, calls = broker.state.store, 0
-            really_dispatch = store.dispatch
+            really_dispatch = store.dispatch_some
 
-            def dispatch() -> int:
+            def dispatch() -> bool:
                 nonlocal calls
                 calls += 1
                 if calls < 3:
                     raise DiskFull("a queue", 20)
                 return really_dispatch()
 
-            monkeypatch.setattr(store, "dispatch", dispatch)
+            monkeypatch.setattr(store, "dispatch_some", dispatch)
             broker.state.writer.append(make_message())
             await until(lambda: max_offset(store) == 1)
             assert calls == 3
@@ -71,10 +72,10 @@ def test_a_log_that_can_not_be_read_back_takes_no_more_messages(
         async with working_broker(tmp_path) as broker:
             store = broker.state.store
 
-            def dispatch() -> int:
+            def dispatch() -> bool:
                 raise CorruptRecord("commitlog/0", 17, "no record")
 
-            monkeypatch.setattr(store, "dispatch", dispatch)
+            monkeypatch.setattr(store, "dispatch_some", dispatch)
             broker.state.writer.append(make_message())
             await asyncio.sleep(0)
             with pytest.raises(NotWritable, match="no record"):
@@ -83,101 +84,56 @@ def test_a_log_that_can_not_be_read_back_takes_no_more_messages(
     asyncio.run(scenario())
 
 
-def test_an_answer_comes_when_the_message_is_on_disk(tmp_path: Path) -> None:
+def test_a_writer_that_closes_takes_nothing_more(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with working_broker(tmp_path, store_settings=SYNC) as broker:
-            codes: list[ResponseCode] = []
-            broker.disk.may_sync.clear()
-            broker.start_flushing()
-            appended = broker.state.writer.append(make_message())
-            broker.state.writer.when_flushed(appended.end, codes.append)
-            await turns()
-            assert codes == []
-            broker.disk.may_sync.set()
-            await until(lambda: codes == [ResponseCode.SUCCESS])
-            assert broker.state.store.log.flushed_to >= appended.end
-
-    asyncio.run(scenario())
-
-
-def test_a_disk_that_is_too_slow_is_a_timeout_and_one_that_fails_too(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        codes: list[ResponseCode] = []
-        async with working_broker(tmp_path, store_settings=SYNC) as broker:
-            broker.disk.is_sync_broken = True
-            broker.start_flushing()
-            appended = broker.state.writer.append(make_message())
-            broker.state.writer.when_flushed(appended.end, codes.append)
-            await until(lambda: codes == [ResponseCode.FLUSH_DISK_TIMEOUT])
-            with pytest.raises(NotWritable):
-                broker.state.writer.append(make_message())
-            broker.state.writer.when_flushed(appended.end, codes.append)
-            await until(lambda: codes == [ResponseCode.FLUSH_DISK_TIMEOUT] * 2)
-
-    asyncio.run(scenario())
-
-
-def test_a_message_that_is_cut_again_was_not_stored(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        codes: list[ResponseCode] = []
-        async with working_broker(tmp_path, store_settings=SYNC) as broker:
-            writer, store = broker.state.writer, broker.state.store
-            appended = writer.append(make_message())
-            writer.when_flushed(appended.end, codes.append)
-            await asyncio.sleep(0)
-            store.truncate_to(appended.log_offset)
-            broker.start_flushing()
-            await until(lambda: codes == [ResponseCode.SERVICE_NOT_AVAILABLE])
-
-    asyncio.run(scenario())
-
-
-def test_so_many_sends_may_wait_for_the_disk_and_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer_module, "MAX_WAITING_SENDS", 2)
-
-    async def scenario() -> None:
-        codes: list[ResponseCode] = []
-        async with working_broker(tmp_path, store_settings=SYNC) as broker:
-            writer = broker.state.writer
-            for number in range(2):
-                assert not writer.is_overloaded
-                writer.when_flushed(writer.append(make_message(number)).end, codes.append)
-            assert writer.is_overloaded
-            broker.start_flushing()
-            await until(lambda: len(codes) == 2)
-            assert not writer.is_overloaded
-
-    asyncio.run(scenario())
-
-
-def test_a_writer_that_closes_answers_what_waits_and_takes_nothing_more(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        codes: list[ResponseCode] = []
-        async with working_broker(tmp_path, store_settings=SYNC) as broker:
-            writer = broker.state.writer
-            writer.when_flushed(writer.append(make_message()).end, codes.append)
-            broker.start_flushing()
-            await writer.close(5)
-            assert codes == [ResponseCode.SUCCESS]
+        async with working_broker(tmp_path) as broker:
+            await broker.state.writer.close(5)
             with pytest.raises(NotWritable, match="stops"):
-                writer.append(make_message())
+                broker.state.writer.append(make_message())
 
     asyncio.run(scenario())
 
 
-def test_a_writer_does_not_wait_for_ever_for_the_disk(tmp_path: Path) -> None:
+def test_what_a_master_sent_is_dispatched_over_several_turns_of_the_loop(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SMALL, mapped_file_size_commit_log=1 << 20)
+    count = 2 * BATCH_RECORDS + 9
+
     async def scenario() -> None:
-        codes: list[ResponseCode] = []
-        async with working_broker(tmp_path, store_settings=SYNC) as broker:
-            writer = broker.state.writer
-            broker.disk.may_sync.clear()
-            broker.start_flushing()
-            writer.when_flushed(writer.append(make_message()).end, codes.append)
-            await writer.close(0.01)
-            assert codes == []
-            broker.disk.may_sync.set()
-            await until(lambda: codes == [ResponseCode.SUCCESS])
+        with open_store(tmp_path / "master", settings) as master:
+            master.append_batch([make_message(number) for number in range(count)])
+            async with working_broker(tmp_path, store_settings=settings) as broker:
+                broker.state.store.truncate_to(0)
+                sent = master.log.read_ahead(0, 1 << 20)
+                assert broker.state.writer.append_raw(0, sent) == len(sent)
+                seen = [max_offset(broker.state.store)]
+                while seen[-1] < count:
+                    await asyncio.sleep(0)
+                    seen.append(max_offset(broker.state.store))
+                assert seen == sorted(set(seen))
+                assert len(seen) > 3
+                with pytest.raises(OffsetOutOfRange):
+                    broker.state.writer.append_raw(0, sent)
+
+    asyncio.run(scenario())
+
+
+def test_a_writer_that_closed_leaves_the_rest_of_the_dispatch_to_the_store(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SMALL, mapped_file_size_commit_log=1 << 20)
+    count = 2 * BATCH_RECORDS + 9
+
+    async def scenario() -> None:
+        with open_store(tmp_path / "master", settings) as master:
+            master.append_batch([make_message(number) for number in range(count)])
+            async with working_broker(tmp_path, store_settings=settings) as broker:
+                store = broker.state.store
+                store.truncate_to(0)
+                # The last record is not whole: whoever asks the closed store for it would fail.
+                broker.state.writer.append_raw(0, master.log.read_ahead(0, master.log.log_end - 1))
+                await asyncio.sleep(0)
+                assert 0 < max_offset(store) < count - 1
+                await broker.state.writer.close(5)
+                store.close()
+                assert max_offset(store) == count - 1
+                await turns()
 
     asyncio.run(scenario())

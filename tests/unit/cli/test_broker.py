@@ -36,6 +36,13 @@ def test_what_p_prints_is_a_config_file_with_the_same_settings(tmp_path: Path) -
     assert again == first
 
 
+def test_p_prints_the_settings_of_replication_but_not_the_secret(tmp_path: Path) -> None:
+    config = config_file(tmp_path, "brokerRole=SLAVE", "brokerId=1", "haSecret=correct horse battery")
+    lines = broker("-c", config, "-p").output.splitlines()
+    assert {"brokerRole=SLAVE", "brokerId=1", "haAuthentication=secret", "inSyncReplicas=2"} <= set(lines)
+    assert "# haSecret=******" in lines
+
+
 def test_name_servers_come_from_the_option_then_the_environment_then_the_file(tmp_path: Path) -> None:
     config = config_file(tmp_path, "namesrvAddr=file:1")
     environment = {"NAMESRV_ADDR": "environment:2"}
@@ -50,8 +57,9 @@ def test_name_servers_come_from_the_option_then_the_environment_then_the_file(tm
     [
         ("listenPort=many", "listenPort"),
         ("flushDiskType=SOMETIMES", "flushDiskType"),
-        ("brokerRole=SLAVE", "brokerRole"),
+        ("brokerRole=SLAVE", "brokerId"),
         ("brokerId=1", "brokerId"),
+        ("haListenPort=70000", "haListenPort"),
         ("serverMaxConnections=0", "serverMaxConnections"),
         ("namesrvAddr=nowhere", "namesrvAddr"),
     ],
@@ -74,7 +82,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "none.conf" in str(refused.exception)
 
 
-def test_the_help_says_what_does_not_work_yet() -> None:
+def test_the_help_says_what_a_slave_is() -> None:
     shown = broker("--help")
     assert shown.exit_code == 0
-    assert "no slaves yet" in shown.output
+    assert "brokerRole=SLAVE" in shown.output

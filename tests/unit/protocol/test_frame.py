@@ -15,6 +15,7 @@ from tanist.protocol.frame import (
     encode_head,
     encode_pull_head,
     encode_send_answer,
+    with_code,
 )
 from tanist.protocol.headers.pull import PullMessageResponse
 from tanist.protocol.headers.send import SendMessageResponse
@@ -168,6 +169,15 @@ def test_an_answer_to_a_send_from_the_template_is_the_one_written_the_long_way(
     assert encode_send_answer(
         request, code=code, msg_id=msg_id, queue_id=3, queue_offset=offset, unique_key=unique_key
     ) == encode_command(request.reply(code, answer))
+
+
+@pytest.mark.parametrize("encoding", HeaderEncoding)
+@pytest.mark.parametrize("code", [ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SYSTEM_BUSY, 0, 206])
+def test_another_code_changes_nothing_else_of_an_answer(encoding: HeaderEncoding, code: int) -> None:
+    request = Command(RequestCode.SEND_MESSAGE_V2, 77, encoding=encoding)
+    answer = SendMessageResponse(msg_id="7F00", queue_id=3, queue_offset=QueueOffset(9), transaction_id="A")
+    good = encode_command(request.reply(ResponseCode.SUCCESS, answer, body=b"body"))
+    assert with_code(good, code) == encode_command(request.reply(code, answer, body=b"body"))
 
 
 @pytest.mark.parametrize("encoding", HeaderEncoding)

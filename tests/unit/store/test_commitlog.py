@@ -1,4 +1,7 @@
+import itertools
+import random
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -267,6 +270,27 @@ def test_reading_outside_the_log_is_refused(log: CommitLog, log_offset: int) -> 
         log.read_ahead(log_offset, 1)
 
 
+def test_the_checksum_of_a_tail_is_that_of_its_bytes_in_all_files(log: CommitLog) -> None:
+    data = random.Random(7).randbytes(2 * SIZE + 100)
+    log.append_raw(3 * SIZE, data)
+    end = 5 * SIZE + 100
+    assert log.crc_before(end, len(data)) == zlib.crc32(data)
+    assert log.crc_before(end, 101) == zlib.crc32(data[-101:])
+    assert log.crc_before(3 * SIZE + 50, 20) == zlib.crc32(data[30:50])
+    assert log.crc_before(end, 0) == log.crc_before(3 * SIZE, 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("log_offset", "size_bytes"), [(SIZE + 101, 1), (SIZE + 50, 51), (SIZE, 1), (SIZE + 100, -1), (-1, 0)]
+)
+def test_a_checksum_of_bytes_that_are_not_in_the_log_is_refused(
+    log: CommitLog, log_offset: int, size_bytes: int
+) -> None:
+    log.append_raw(SIZE, bytes(100))
+    with pytest.raises(OffsetOutOfRange, match=f"{size_bytes} bytes before log offset {log_offset}"):
+        log.crc_before(log_offset, size_bytes)
+
+
 def test_a_record_begins_where_one_was_appended_and_nowhere_else(log: CommitLog) -> None:
     starts = {log.append(make_message(number, body_bytes=900)).log_offset for number in range(6)}
     blank = min(start for start in starts if start >= SIZE) - SIZE
@@ -494,8 +518,10 @@ def test_a_log_that_warms_its_pages_holds_the_same_bytes(
     assert _content(plain) == _content(warming)
     raw = bytes(plain.read_ahead(plain.log_start, file_bytes))
     taken = _open_warming(tmp_path / "taken", Disk(), file_bytes)
-    for start in range(0, len(raw), 777):
-        taken.append_raw(start, raw[start : start + 777])
+    # Small pieces are stored into warm pages, large ones written.
+    sizes_of_pieces = itertools.cycle([777, 5, 777, 70_000, 1])
+    while (start := taken.log_end) < len(raw):
+        taken.append_raw(start, raw[start : start + next(sizes_of_pieces)])
     assert bytes(taken.read_ahead(0, file_bytes)) == raw
     for log in (plain, warming, taken):
         log.close()

@@ -114,12 +114,22 @@ def test_the_tags_code_is_javas_hash_of_the_tag(store: MessageStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "delay_ms"), [("1", 1_000), ("3", 10_000), ("18", 7_200_000), ("99", 7_200_000)]
+    ("level", "delay_ms"),
+    [
+        ("1", 1_000),
+        ("3", 10_000),
+        ("18", 7_200_000),
+        ("99", 7_200_000),
+        ("0003", 10_000),
+        ("9" * 5000, 7_200_000),
+    ],
+    ids=["1", "3", "18", "99", "0003", "nines"],
 )
 def test_the_tags_code_of_a_delayed_message_is_the_time_at_which_it_is_due(
     tmp_path: Path, level: str, delay_ms: int
 ) -> None:
-    with open_store(tmp_path, clock=FakeClock(now_ms=5_000)) as store:
+    settings = msgspec.structs.replace(SMALL, mapped_file_size_commit_log=1 << 14)
+    with open_store(tmp_path, settings, clock=FakeClock(now_ms=5_000)) as store:
         store.append(make_message(topic=SCHEDULE_TOPIC, tag="TagA", DELAY=level))
         store.dispatch()
         assert _tags_codes(store, SCHEDULE_TOPIC) == [5_000 + delay_ms]
@@ -242,6 +252,51 @@ def test_a_record_of_another_place_stops_dispatch(store: MessageStore) -> None:
     with pytest.raises(CorruptRecord, match="says it lies at log offset 4711"):
         store.dispatch()
     store.truncate_to(0)
+
+
+def test_a_delayed_message_stored_at_the_end_of_time_is_due_then(store: MessageStore) -> None:
+    store.append_raw(
+        0,
+        encode_record(
+            make_message(topic=SCHEDULE_TOPIC, DELAY="3"),
+            queue_offset=0,
+            log_offset=0,
+            store_timestamp_ms=(1 << 63) - 1,
+            store_host=bytes(8),
+        ),
+    )
+    assert store.dispatch() == 1
+    assert _tags_codes(store, SCHEDULE_TOPIC) == [(1 << 63) - 1]
+
+
+# In steps
+
+
+def test_dispatch_in_steps_does_a_bounded_part_at_a_time(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SMALL, mapped_file_size_commit_log=1 << 20)
+    with (
+        open_store(tmp_path / "master", settings) as master,
+        open_store(tmp_path / "slave", settings) as slave,
+    ):
+        end = master.append_batch([make_message(number) for number in range(2 * BATCH_RECORDS + 500)])[-1].end
+        slave.append_raw(0, master.log.read_ahead(0, end - 1))
+        seen = [slave.dispatcher.dispatched_to]
+        while slave.dispatch_some():
+            seen.append(slave.dispatcher.dispatched_to)
+        assert len(seen) > 2
+        assert seen == sorted(set(seen))
+        assert len(bodies(slave)) == 2 * BATCH_RECORDS + 499
+        slave.append_raw(end - 1, master.log.read_ahead(end - 1, 1))
+        assert not slave.dispatch_some()
+        assert bodies(slave) == numbered(*range(2 * BATCH_RECORDS + 500))
+
+
+def test_a_step_over_what_was_appended_here_takes_all_of_it(store: MessageStore) -> None:
+    for number in range(6):
+        store.append(make_message(number))
+    assert not store.dispatch_some()
+    assert bodies(store) == numbered(*range(6))
+    assert not store.dispatch_some()
 
 
 # A full disk

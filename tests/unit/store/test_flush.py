@@ -8,7 +8,7 @@ import pytest
 from tanist.errors import FlushFailed, NotWritable, StoreBusy
 from tanist.store import FlushMode, StoreSettings
 from tanist.store.commitlog import CommitLog
-from tanist.store.flush import Flusher
+from tanist.store.flush import Flusher, FlushOutcome
 from tanist.store.segments import Segments
 from tests.support.clocks import FakeClock
 from tests.support.conditions import until
@@ -16,6 +16,7 @@ from tests.support.failing_disk import FailingDisk
 from tests.support.messages import SMALL, make_message
 
 SYNC = msgspec.structs.replace(SMALL, flush_disk_type=FlushMode.SYNC_FLUSH)
+FLUSHED = FlushOutcome.FLUSHED
 EAGER = msgspec.structs.replace(SMALL, flush_interval_commit_log=1)
 
 
@@ -38,6 +39,12 @@ class _Flushing:
     def append(self) -> int:
         return self.log.append(make_message()).end
 
+    def wait(self, end: int) -> asyncio.Future[FlushOutcome]:
+        """What becomes of the log up to here."""
+        outcome: asyncio.Future[FlushOutcome] = asyncio.get_running_loop().create_future()
+        self.flusher.when_flushed(end, outcome.set_result)
+        return outcome
+
     @property
     def syncs(self) -> int:
         """How often the disk was asked to sync since the beginning."""
@@ -53,7 +60,7 @@ async def _stop(task: asyncio.Task[None]) -> None:
 def test_what_is_durable_is_not_waited_for(tmp_path: Path) -> None:
     async def scenario() -> None:
         flushing = _Flushing(tmp_path)
-        assert await flushing.flusher.wait(flushing.log.flushed_to)
+        assert await flushing.wait(flushing.log.flushed_to) is FLUSHED
         assert flushing.syncs == 0
 
     asyncio.run(scenario())
@@ -64,7 +71,7 @@ def test_a_send_is_released_when_its_bytes_are_on_disk(tmp_path: Path) -> None:
         flushing = _Flushing(tmp_path)
         run = asyncio.create_task(flushing.flusher.run())
         end = flushing.append()
-        assert await flushing.flusher.wait(end)
+        assert await flushing.wait(end) is FLUSHED
         assert flushing.log.flushed_to == end
         await _stop(run)
 
@@ -74,10 +81,10 @@ def test_a_send_is_released_when_its_bytes_are_on_disk(tmp_path: Path) -> None:
 def test_all_waiting_sends_are_released_by_one_flush(tmp_path: Path) -> None:
     async def scenario() -> None:
         flushing = _Flushing(tmp_path)
-        waits = [asyncio.create_task(flushing.flusher.wait(flushing.append())) for _ in range(20)]
+        waits = [flushing.wait(flushing.append()) for _ in range(20)]
         await asyncio.sleep(0)
         run = asyncio.create_task(flushing.flusher.run())
-        assert await asyncio.gather(*waits) == [True] * 20
+        assert await asyncio.gather(*waits) == [FLUSHED] * 20
         assert flushing.flusher.flush_count == 1
         assert flushing.syncs == 1
         await _stop(run)
@@ -90,13 +97,13 @@ def test_sends_that_come_while_the_disk_is_busy_share_the_next_flush(tmp_path: P
         flushing = _Flushing(tmp_path)
         run = asyncio.create_task(flushing.flusher.run())
         flushing.disk.may_sync.clear()
-        first = asyncio.create_task(flushing.flusher.wait(flushing.append()))
+        first = flushing.wait(flushing.append())
         await until(lambda: flushing.syncs == 1)
-        others = [asyncio.create_task(flushing.flusher.wait(flushing.append())) for _ in range(20)]
+        others = [flushing.wait(flushing.append()) for _ in range(20)]
         await asyncio.sleep(0)
         flushing.disk.may_sync.set()
-        assert await first
-        assert await asyncio.gather(*others) == [True] * 20
+        assert await first is FLUSHED
+        assert await asyncio.gather(*others) == [FLUSHED] * 20
         assert flushing.syncs == 2
         await _stop(run)
 
@@ -109,25 +116,39 @@ def test_a_wait_that_takes_too_long_ends_with_false_and_the_message_stays(tmp_pa
         run = asyncio.create_task(flushing.flusher.run())
         flushing.disk.may_sync.clear()
         end = flushing.append()
-        assert not await flushing.flusher.wait(end)
+        assert await flushing.wait(end) is FlushOutcome.LATE
         assert flushing.log.log_end == end
         assert flushing.log.refusal is None
         flushing.disk.may_sync.set()
         await until(lambda: flushing.log.flushed_to == end)
-        assert await flushing.flusher.wait(end)
+        assert await flushing.wait(end) is FLUSHED
         await _stop(run)
 
     asyncio.run(scenario())
 
 
-def test_a_send_that_gave_up_does_not_stand_in_the_way_of_the_next(tmp_path: Path) -> None:
+def test_those_who_wait_run_out_one_after_the_other(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path, msgspec.structs.replace(SYNC, sync_flush_timeout=20))
+        loop, started_s = asyncio.get_running_loop(), asyncio.get_running_loop().time()
+        first = flushing.wait(flushing.append())
+        await until(lambda: loop.time() - started_s > 0.01)
+        second = flushing.wait(flushing.append())
+        assert await first is FlushOutcome.LATE
+        assert not second.done()
+        assert await second is FlushOutcome.LATE
+
+    asyncio.run(scenario())
+
+
+def test_those_who_wait_can_be_told_that_it_is_too_late(tmp_path: Path) -> None:
     async def scenario() -> None:
         flushing = _Flushing(tmp_path)
-        given_up = asyncio.create_task(flushing.flusher.wait(flushing.append()))
-        await asyncio.sleep(0)
-        await _stop(given_up)  # pyright: ignore[reportArgumentType]
+        given_up = [flushing.wait(flushing.append()) for _ in range(2)]
+        flushing.flusher.give_up()
+        assert await asyncio.gather(*given_up) == [FlushOutcome.LATE] * 2
         run = asyncio.create_task(flushing.flusher.run())
-        assert await flushing.flusher.wait(flushing.append())
+        assert await flushing.wait(flushing.append()) is FLUSHED
         await _stop(run)
 
     asyncio.run(scenario())
@@ -137,17 +158,16 @@ def test_a_failed_flush_fails_all_who_wait_and_is_never_tried_again(tmp_path: Pa
     async def scenario() -> None:
         flushing = _Flushing(tmp_path, msgspec.structs.replace(SYNC, flush_interval_commit_log=1))
         flushing.disk.is_sync_broken = True
-        waits = [asyncio.create_task(flushing.flusher.wait(flushing.append())) for _ in range(5)]
+        waits = [flushing.wait(flushing.append()) for _ in range(5)]
         await asyncio.sleep(0)
         with pytest.raises(FlushFailed):
             await flushing.flusher.run()
-        results = await asyncio.gather(*waits, return_exceptions=True)
-        assert all(isinstance(result, FlushFailed) for result in results)
+        results = await asyncio.gather(*waits)
+        assert results == [FlushOutcome.FAILED] * 5
         with pytest.raises(NotWritable, match="disk failed to flush"):
             flushing.append()
         flushing.disk.is_sync_broken = False
-        with pytest.raises(FlushFailed):
-            await flushing.flusher.wait(flushing.log.log_end)
+        assert await flushing.wait(flushing.log.log_end) is FlushOutcome.FAILED
         with pytest.raises(FlushFailed):
             await flushing.flusher.run()
         assert flushing.syncs == 1
@@ -161,13 +181,12 @@ def test_a_send_whose_message_was_cut_is_told_so_and_nobody_waits_behind_it(tmp_
         start = flushing.log.log_end
         for _ in range(3):
             flushing.append()
-        cut = asyncio.create_task(flushing.flusher.wait(flushing.log.log_end))
+        cut = flushing.wait(flushing.log.log_end)
         await asyncio.sleep(0)
         flushing.log.cut(start)
         run = asyncio.create_task(flushing.flusher.run())
-        assert await flushing.flusher.wait(flushing.append())
-        with pytest.raises(NotWritable, match="cut"):
-            await cut
+        assert await flushing.wait(flushing.append()) is FLUSHED
+        assert await cut is FlushOutcome.CUT
         await until(lambda: not flushing.flusher._waiters)
         await _stop(run)
 
@@ -193,15 +212,14 @@ def test_a_last_flush_that_fails_fails_those_who_wait(tmp_path: Path) -> None:
         flushing = _Flushing(tmp_path)
         run = asyncio.create_task(flushing.flusher.run())
         flushing.disk.may_sync.clear()
-        wait = asyncio.create_task(flushing.flusher.wait(flushing.append()))
+        wait = flushing.wait(flushing.append())
         await until(lambda: flushing.syncs == 1)
         flushing.disk.is_sync_broken = True
         run.cancel()
         flushing.disk.may_sync.set()
         with pytest.raises(FlushFailed):
             await run
-        with pytest.raises(FlushFailed):
-            await wait
+        assert await wait is FlushOutcome.FAILED
 
     asyncio.run(scenario())
 
@@ -240,7 +258,7 @@ def test_the_ten_seconds_count_from_the_last_flush(tmp_path: Path) -> None:
         flushing = _Flushing(tmp_path, EAGER)
         flushing.clock.advance_ms(60_000)
         run = asyncio.create_task(flushing.flusher.run())
-        assert await flushing.flusher.wait(flushing.append())
+        assert await flushing.wait(flushing.append()) is FLUSHED
         flushing.append()
         assert not flushing.flusher._is_due()
         await _stop(run)
@@ -268,14 +286,14 @@ def test_a_flush_that_lasts_too_long_has_messages_refused_until_it_is_over(tmp_p
         flushing = _Flushing(tmp_path, msgspec.structs.replace(SYNC, **IMPATIENT))
         flushing.disk.may_sync.clear()
         task = asyncio.create_task(flushing.flusher.run())
-        waiting = asyncio.create_task(flushing.flusher.wait(flushing.append()))
+        waiting = flushing.wait(flushing.append())
         await until(lambda: flushing.log.busy is not None)
         with pytest.raises(StoreBusy, match=r"the disk has been busy with [0-9]+ bytes for [0-9]+ ms"):
             flushing.append()
         flushing.disk.may_sync.set()
-        assert await waiting
+        assert await waiting is FLUSHED
         assert flushing.log.busy is None
-        assert await flushing.flusher.wait(flushing.append())
+        assert await flushing.wait(flushing.append()) is FLUSHED
         await _stop(task)
 
     asyncio.run(scenario())
@@ -308,15 +326,15 @@ def test_the_time_of_a_flush_counts_from_its_own_beginning(tmp_path: Path) -> No
         loop = asyncio.get_running_loop()
         task = asyncio.create_task(flushing.flusher.run())
         first_s = loop.time()
-        assert await flushing.flusher.wait(flushing.append())
+        assert await flushing.wait(flushing.append()) is FLUSHED
         await until(lambda: loop.time() - first_s > 0.15)
         flushing.disk.may_sync.clear()
         second_s = loop.time()
-        waiting = asyncio.create_task(flushing.flusher.wait(flushing.append()))
+        waiting = flushing.wait(flushing.append())
         await until(lambda: flushing.log.busy is not None)
         assert loop.time() - second_s >= 0.3
         flushing.disk.may_sync.set()
-        assert await waiting
+        assert await waiting is FLUSHED
         await _stop(task)
 
     asyncio.run(scenario())

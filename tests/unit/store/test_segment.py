@@ -7,7 +7,7 @@ import pytest
 from tanist.errors import DiskFull, ForeignFile
 from tanist.protocol.record import MAGIC_V1
 from tanist.store.disk import Disk
-from tanist.store.segment import Segment, segment_name, segment_start
+from tanist.store.segment import WRITE_BYTES, Segment, segment_name, segment_start
 from tests.support.failing_disk import FailingDisk
 
 SIZE = 4096
@@ -80,6 +80,16 @@ def test_what_is_stored_is_in_the_file_and_in_the_view(tmp_path: Path) -> None:
     segment.put_raw(200, memoryview(b"raw bytes"))
     assert bytes(segment.view[100:108]) == b"a record"
     assert segment.path.read_bytes()[200:209] == b"raw bytes"
+    segment.close()
+
+
+@pytest.mark.parametrize("size_bytes", [WRITE_BYTES - 1, WRITE_BYTES, 3 * WRITE_BYTES])
+def test_raw_bytes_of_any_size_are_in_the_file_and_in_the_view(tmp_path: Path, size_bytes: int) -> None:
+    segment = Segment.create(Disk(), tmp_path, 0, 4 * WRITE_BYTES)
+    data = bytes(range(251)) * (size_bytes // 251 + 1)
+    segment.put_raw(17, memoryview(data)[:size_bytes])
+    expected = (bytes(17) + data[:size_bytes]).ljust(4 * WRITE_BYTES, b"\0")
+    assert bytes(segment.view) == segment.path.read_bytes() == expected
     segment.close()
 
 

@@ -49,7 +49,7 @@ def all_routes(
     state: BrokerState, pulls: PullHandler, keeper: transactions.TransactionKeeper
 ) -> dict[int, Handler]:
     """Every request that the broker's port serves."""
-    routes = pulls.routes() | transactions.routes(keeper)
+    routes = pulls.routes() | transactions.routes(state, keeper)
     for family in _FAMILIES:
         routes |= family.routes(state)
     return routes

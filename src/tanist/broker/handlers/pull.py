@@ -19,11 +19,11 @@ from tanist.broker.memory import hot_bytes
 from tanist.broker.message_filter import MessageFilter, PropertyFilter, filter_of
 from tanist.broker.offsets import check_client_may_commit
 from tanist.broker.reading import Outcome, QueueRead, read_queue
-from tanist.broker.settings import MASTER_ID
 from tanist.broker.slave_reads import is_behind, suggested_broker_id
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.model.offsets import QueueOffset
+from tanist.model.route import MASTER_ID
 from tanist.model.subscription import TAG, SubscriptionData, subscribe
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -84,7 +84,9 @@ class PullHandler:
         request = command.header(PullMessageRequest)
         subscription = self._check(request)
         pull = _Pull(command, request, connection, subscription, self._filter(request, subscription))
-        if request.sys_flag & _COMMIT and request.consumer_offset >= 0:
+        # A slave does not, as in RocketMQ 4.9: the offset is on its way from the master.
+        is_committing = request.sys_flag & _COMMIT and not self._state.settings.is_slave
+        if is_committing and request.consumer_offset >= 0:
             check_client_may_commit(request.consumer_group)
             self._state.offsets.commit(
                 request.consumer_group, request.topic, request.queue_id, request.consumer_offset

@@ -12,13 +12,14 @@ from tanist.broker.handlers.send import make_intake
 from tanist.broker.late import send_failure, send_late
 from tanist.broker.state import BrokerState
 from tanist.errors import DiskFull, MQError, NotWritable, ProtocolError, ResponseError
-from tanist.model.message import Message
+from tanist.model.message import Appended, Message
 from tanist.model.names import shown
 from tanist.model.offsets import QueueOffset
 from tanist.model.property_names import PUSH_REPLY_TIME, REPLY_TO_CLIENT
 from tanist.model.topics import TopicConfig, reply_topic
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
+from tanist.protocol.frame import encode_command
 from tanist.protocol.headers.send import (
     PushReplyMessageRequest,
     SendMessageRequest,
@@ -70,9 +71,7 @@ class ReplyHandler:
         )
         # Kept also if it can not be pushed, as RocketMQ does: what was answered can be looked up.
         stored = self._store(message) if self._state.settings.store_reply_message_enable else None
-        success = stored or SendMessageResponse(
-            msg_id=_NOT_STORED, queue_id=message.queue_id, queue_offset=QueueOffset(0)
-        )
+        success = self._success(message, stored)
         client = self._requester(message)
         pushed = self._push(client, self._push_command(request, message, connection.peer))
         # What waits for the client must not keep the bytes that it came in.
@@ -84,8 +83,12 @@ class ReplyHandler:
                 return
             if (refusal := _refusal(client, done)) is not None:
                 send_failure(kept, connection, refusal)
-            else:
+            elif stored is None or not self._state.writer.pending.is_on or kept.is_one_way:
                 send_late(kept, connection, kept.reply(header=success))
+            else:
+                # Its copy has been on its way to disk and slaves meanwhile.
+                frame = encode_command(kept.reply(header=success))
+                self._state.writer.pending.answer_when_safe(stored, connection, frame, tells_why_not=False)
 
         pushed.add_done_callback(on_pushed)
 
@@ -99,15 +102,22 @@ class ReplyHandler:
             )
         return topic
 
-    def _store(self, message: Message) -> SendMessageResponse | None:
+    def _store(self, message: Message) -> Appended | None:
         try:
-            stored = self._state.writer.append(message)
-        except (NotWritable, DiskFull, OSError) as error:
+            self._state.writer.pending.check(is_waiting=False)
+            return self._state.writer.append(message)
+        except (NotWritable, DiskFull, OSError, ResponseError) as error:
             # Somebody waits for the reply, and nobody for its copy.
             _log.debug("reply not stored topic=%s reason=%s", message.topic, error)
             return None
         except ProtocolError as error:
             raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from error
+
+    def _success(self, message: Message, stored: Appended | None) -> SendMessageResponse:
+        if stored is None:
+            return SendMessageResponse(
+                msg_id=_NOT_STORED, queue_id=message.queue_id, queue_offset=QueueOffset(0)
+            )
         return SendMessageResponse(
             msg_id=encode_offset_id(self._state.store_host, stored.log_offset),
             queue_id=message.queue_id,

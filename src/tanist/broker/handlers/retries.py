@@ -6,11 +6,12 @@ from tanist.broker.retries import copy_to_retry, max_retries, retry_delay_level,
 from tanist.broker.state import BrokerState
 from tanist.errors import DiskFull, NotWritable, ProtocolError, ResponseError
 from tanist.model.groups import SubscriptionGroupConfig
-from tanist.model.message import Message, is_queued
+from tanist.model.message import Appended, Message, is_queued
 from tanist.model.property_names import RETRY_TOPIC
 from tanist.model.topics import RETRY_PREFIX, TopicConfig, TopicSysFlag
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
+from tanist.protocol.frame import encode_command
 from tanist.protocol.headers.send import ConsumerSendBackRequest, SendMessageRequest
 from tanist.protocol.properties import find_property
 from tanist.protocol.record import Record
@@ -45,7 +46,7 @@ class RetryHandler:
         self._state = state
         self._turn = itertools.count()
 
-    def send_back(self, command: Command, _connection: Connection) -> Command:
+    def send_back(self, command: Command, connection: Connection) -> Command | None:
         request = command.header(ConsumerSendBackRequest)
         group = self._state.groups.require(request.group)
         if not self._state.settings.is_writable:
@@ -68,12 +69,21 @@ class RetryHandler:
                 queue_id=self._queue_id(group, topic),
                 delay_level=retry_delay_level(record, request.delay_level),
             )
-        self._append(copy)
+        pending = self._state.writer.pending
+        is_waiting = pending.is_on and not command.is_one_way
+        if pending.is_on:
+            pending.check(is_waiting=is_waiting)
+        appended = self._append(copy)
         origin = (find_property(copy.properties, RETRY_TOPIC) or b"").decode("utf-8", "replace")
         # The property is the sender's to choose, and a counter is kept for a day.
         if self._state.topics.find(origin) is not None:
             self._state.counters.on_sent_back(origin, group.group_name)
-        return command.reply()
+        if not is_waiting:
+            return command.reply()
+        # The consumer goes on behind the original when it is answered: then the copy must not be lost. Where
+        # it is late it is there all the same, and told so the consumer would only send another one.
+        pending.answer_when_safe(appended, connection, encode_command(command.reply()), tells_why_not=False)
+        return None
 
     def _retry_topic(self, group: SubscriptionGroupConfig, *, is_unit_mode: bool) -> TopicConfig:
         topic = self._state.topics.ensure_retry_topic(
@@ -104,10 +114,10 @@ class RetryHandler:
             )
         return record
 
-    def _append(self, copy: Message) -> None:
+    def _append(self, copy: Message) -> Appended:
         """RocketMQ answers 1 whatever the reason; the client then sends the copy itself."""
         placed = self._state.placing.place(copy, self._state.clock.now_ms())
         try:
-            self._state.writer.append(placed)
+            return self._state.writer.append(placed)
         except (NotWritable, DiskFull, OSError, ProtocolError) as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from error

@@ -1,14 +1,14 @@
 """Sends: SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE.
 
-The answer goes out when it is true: at once, or under SYNC_FLUSH when the message is on disk.
+The answer goes out when it is true: at once, or under SYNC_FLUSH when the message is on disk, and from a
+SYNC_MASTER when enough replicas hold it.
 """
 
 import itertools
-from functools import partial
 
 from tanist.broker.handlers.retries import redirect
 from tanist.broker.intake import Intake
-from tanist.broker.quick_send import QuickSends
+from tanist.broker.quick_send import FOLLOWS, QuickSends
 from tanist.broker.state import BrokerState
 from tanist.broker.system_topics import is_open_to_sends
 from tanist.errors import DiskFull, NotWritable, ProtocolError, ResponseError, StoreBusy
@@ -59,8 +59,8 @@ class SendHandler:
         return self._send(command, command.header(SendMessageRequest), connection)
 
     def send_v2(self, command: Command, connection: Connection) -> bytes | None:
-        if (answer := self._quick.take(command, connection.peer_host)) is not None:
-            return answer
+        if (answer := self._quick.take(command, connection)) is not None:
+            return None if answer is FOLLOWS else answer
         return self._send(command, command.header(SendMessageRequestV2), connection)
 
     def _send(self, command: Command, request: SendMessageRequest, connection: Connection) -> bytes | None:
@@ -79,39 +79,29 @@ class SendHandler:
         placed = self._state.placing.place(message, self._state.clock.now_ms())
         if is_batch and placed is not message:
             raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a batch has neither a delay nor a transaction")
-        is_waiting = self._state.writer.is_synchronous and self._waits(command, placed)
+        is_waiting = self._is_waiting(command, placed)
         appended = self._append(placed, is_batch=is_batch)
         self._quick.learn(topic)
-        msg_id = encode_offset_ids(self._state.store_host, log_offsets_of(appended.entries))
-        queue_id, queue_offset = message.queue_id, appended.queue_offset
-        if is_waiting:
-            waiting = partial(
-                encode_send_answer,
-                # What waits for the disk must not keep the bytes that it came in.
-                command.without_content(),
-                msg_id=msg_id,
-                queue_id=queue_id,
-                queue_offset=queue_offset,
-                unique_key=unique_key,
-            )
-            self._state.writer.when_flushed(appended.end, lambda code: connection.send(waiting(code=code)))
-            return None
-        return encode_send_answer(
+        answer = encode_send_answer(
             command,
             code=_SUCCESS,
-            msg_id=msg_id,
-            queue_id=queue_id,
-            queue_offset=queue_offset,
+            msg_id=encode_offset_ids(self._state.store_host, log_offsets_of(appended.entries)),
+            queue_id=message.queue_id,
+            queue_offset=appended.queue_offset,
             unique_key=unique_key,
         )
+        if not is_waiting:
+            return answer
+        self._state.writer.pending.answer_when_safe(appended, connection, answer)
+        return None
 
-    def _waits(self, command: Command, message: Message) -> bool:
-        """Whether the answer waits for the disk. Nobody waits with a one-way send: it gets no answer."""
-        if command.is_one_way or find_property(message.properties, WAIT) == _NO_WAIT:
+    def _is_waiting(self, command: Command, message: Message) -> bool:
+        """Whether the answer waits until the message is safe. A one-way send has none, but is refused too."""
+        pending = self._state.writer.pending
+        if not pending.is_on or find_property(message.properties, WAIT) == _NO_WAIT:
             return False
-        if self._state.writer.is_overloaded:
-            raise ResponseError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many sends wait for the disk")
-        return True
+        pending.check(is_waiting=not command.is_one_way)
+        return not command.is_one_way
 
     def _make_id(self) -> str:
         return self._ids.next_id(self._state.clock.now_ms())

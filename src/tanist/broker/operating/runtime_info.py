@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from tanist.broker.delays.rules import TIMER_QUEUE_ID
 from tanist.broker.operating.stats import Daily, Rates
+from tanist.broker.pending import MAX_WAITING_SENDS
 from tanist.broker.queue_look import queue_bounds
 from tanist.broker.state import BrokerState
-from tanist.broker.writer import MAX_WAITING_SENDS
 from tanist.model.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from tanist.protocol.codes import OUR_VERSION, Version
 
@@ -89,7 +89,7 @@ def _requests(state: BrokerState) -> dict[str, str]:
     waiting |= {f"{pool}ThreadPoolQueueHeadWaitTimeMills": "0" for pool in _POOLS}
     return waiting | {
         # The sends that wait for the disk.
-        "sendThreadPoolQueueSize": str(state.writer.waiting_count),
+        "sendThreadPoolQueueSize": str(len(state.writer.pending)),
         "sendThreadPoolQueueCapacity": str(MAX_WAITING_SENDS),
     }
 

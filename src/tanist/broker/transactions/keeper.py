@@ -108,8 +108,11 @@ class TransactionKeeper:
         if topic == HALF_TOPIC and queue_id == HALF_QUEUE_ID:
             self._woken.set()
 
-    def end(self, request: EndTransactionRequest, outcome: SysFlag) -> None:
-        """Commit or roll back. Raises ResponseError if the transaction is not there to be ended."""
+    def end(self, request: EndTransactionRequest, outcome: SysFlag) -> Appended | None:
+        """Commit or roll back; where the log has the message that this wrote, if it wrote one.
+
+        Raises ResponseError if the transaction is not there to be ended.
+        """
         half = self._find_half(request)
         now_ms = self._state.clock.now_ms()
         if not request.is_from_check and half.is_too_late(self._rules, now_ms=now_ms):
@@ -126,12 +129,12 @@ class TransactionKeeper:
             )
         if self._notes.is_overfull:
             raise ResponseError(ResponseCode.SYSTEM_BUSY, "too many ended transactions wait for the disk")
-        if outcome is SysFlag.COMMIT:
-            self._commit(half, current, now_ms)
+        appended = self._commit(half, current, now_ms) if outcome is SysFlag.COMMIT else None
         self._close(current, now_ms)
         if named.queue_offset >= self._open.taken_to and named != current:
             # The copy that was named is not taken in yet: it must not open the transaction again.
             self._close(named, now_ms)
+        return appended
 
     def turn(self) -> int | None:
         """Do what is due now; in how many milliseconds to come again, None if only when woken."""
@@ -283,11 +286,11 @@ class TransactionKeeper:
             )
         return half
 
-    def _commit(self, half: Half, current: HalfPlace, now_ms: int) -> None:
+    def _commit(self, half: Half, current: HalfPlace, now_ms: int) -> Appended | None:
         if self._is_committed(half, current):
-            return
+            return None
         with told_to_client():
-            self._state.writer.append(self._state.placing.place(half.committed(), now_ms))
+            return self._state.writer.append(self._state.placing.place(half.committed(), now_ms))
 
     def _is_committed(self, half: Half, current: HalfPlace) -> bool:
         """Whether a former process committed the transaction, and was killed before it noted that."""

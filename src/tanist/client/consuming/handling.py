@@ -18,13 +18,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import TypeAlias
 
+from tanist.backoff import Backoff
 from tanist.client.consuming.broker_calls import BrokerCalls
 from tanist.client.consuming.ready_messages import ReadyMessages
 from tanist.client.consuming.retrying import RetryLater, RetryRules, SendBack, TryAgain, after_failure
 from tanist.client.errors import ClientClosed
 from tanist.client.queues.owned_queue import OwnedQueue
 from tanist.client.received import ReceivedMessage
-from tanist.client.session.backoff import Backoff
 from tanist.client.session.tasks import OwnedTasks
 from tanist.client.tracing.trace_format import ConsumeResult
 from tanist.client.tracing.tracer import Tracer

@@ -9,12 +9,12 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sized
 
+from tanist.backoff import Backoff
 from tanist.client.consuming.handling import Delivery
 from tanist.client.pulling.fetched import Fetched, Outcome
 from tanist.client.pulling.fetching import DEFAULT_COUNT, Fetcher
 from tanist.client.pulling.pull_pace import PullBounds, room
 from tanist.client.queues.owned_queue import OwnedQueue
-from tanist.client.session.backoff import Backoff
 from tanist.client.session.tasks import OwnedTasks, wait_at_most
 from tanist.clock import Clock
 from tanist.errors import MQError

@@ -9,6 +9,7 @@ import random
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 
+from tanist.backoff import Backoff
 from tanist.client.consuming.broker_calls import BrokerCalls
 from tanist.client.consuming.handling import Delivery
 from tanist.client.consuming.membership import Membership
@@ -18,7 +19,6 @@ from tanist.client.pulling.fetched import Fetched
 from tanist.client.queues.assignment import Corrections, plan, share_of
 from tanist.client.queues.owned_queue import OwnedQueue
 from tanist.client.queues.owned_queues import OwnedQueues
-from tanist.client.session.backoff import Backoff
 from tanist.client.session.session import Session
 from tanist.client.session.tasks import OwnedTasks, wait_at_most
 from tanist.errors import MQError

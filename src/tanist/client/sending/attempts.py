@@ -2,8 +2,8 @@
 
 from typing import NoReturn
 
+from tanist.backoff import Backoff
 from tanist.client.errors import NoRoute, SendFailed
-from tanist.client.session.backoff import Backoff
 from tanist.errors import ConnectionLost, MQError, RemotingError, RequestTimeout, ResponseError
 from tanist.protocol.response_errors import (
     BrokerBusy,

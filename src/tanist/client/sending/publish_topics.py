@@ -10,9 +10,9 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 
+from tanist.backoff import Backoff
 from tanist.client.errors import NoRoute
 from tanist.client.sending.queue_choice import QueueRound
-from tanist.client.session.backoff import Backoff
 from tanist.client.session.route_keeper import RouteKeeper
 from tanist.client.session.routes import TopicRoute
 from tanist.client.session.tasks import OwnedTasks

@@ -9,8 +9,8 @@ import logging
 import random
 from collections.abc import Callable
 
+from tanist.backoff import Backoff
 from tanist.client.errors import ClientClosed, NoPermission
-from tanist.client.session.backoff import Backoff
 from tanist.client.session.routes import RouteTable
 from tanist.client.session.tasks import OwnedTasks, wait_at_most
 from tanist.client.session.wire import Wire

@@ -8,8 +8,8 @@ import logging
 import random
 from collections.abc import Callable
 
+from tanist.backoff import Backoff
 from tanist.client.errors import ClientClosed, NoRoute
-from tanist.client.session.backoff import Backoff
 from tanist.client.session.nameservers import NameServers
 from tanist.client.session.routes import RouteTable, TopicRoute
 from tanist.client.session.tasks import OwnedTasks, wait_at_most

@@ -14,10 +14,10 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from tanist.backoff import Backoff
 from tanist.client.errors import CommitInDoubt, InvalidArgument, NoRoute, TransactionNotBegun
 from tanist.client.message import Message, Receipt, SendStatus
 from tanist.client.sending.sender import Sender
-from tanist.client.session.backoff import Backoff
 from tanist.client.session.session import Session
 from tanist.client.tracing.trace_format import EndState
 from tanist.client.tracing.tracer import Tracer

@@ -46,6 +46,7 @@ class Desk:
         none = cast("Any", None)
         self.state = BrokerState(
             settings=config,
+            ha=none,
             config=none,
             store=none,
             topics=open_topics(root, config, clock=self.clock),
@@ -56,6 +57,7 @@ class Desk:
             placing=none,
             delays=none,
             writer=none,
+            replication=none,
             counters=none,
             upkeep=none,
             pull_progress=none,

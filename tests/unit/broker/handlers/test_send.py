@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tanist.broker import pending as pending_module
 from tanist.broker import quick_send
-from tanist.broker import writer as writer_module
 from tanist.broker.handlers import send
 from tanist.broker.settings import BrokerSettings
 from tanist.errors import DiskFull, ResponseError
@@ -441,7 +441,7 @@ class TestSynchronousFlush:
     def test_more_sends_than_may_wait_are_told_that_the_broker_is_busy(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(writer_module, "MAX_WAITING_SENDS", 1)
+        monkeypatch.setattr(pending_module, "MAX_WAITING_SENDS", 1)
 
         async def scenario(sending: _Sending) -> None:
             assert sending.send() is None

@@ -20,7 +20,9 @@ def ending(transactions: Transacting, outcome: int, **others: str) -> Command:
         "msgId": "id-1",
         **others,
     }
-    answer = Asker(handlers.routes(transactions.keeper)).ask(RequestCode.END_TRANSACTION, ext=ext)
+    answer = Asker(handlers.routes(transactions.state, transactions.keeper)).ask(
+        RequestCode.END_TRANSACTION, ext=ext
+    )
     transactions.state.store.dispatch()
     return answer
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tanist.backoff import Backoff
 from tanist.client.session import heartbeats
-from tanist.client.session.backoff import Backoff
 from tanist.client.session.heartbeats import Heartbeats
 from tanist.client.session.routes import RouteTable
 from tanist.client.session.tasks import OwnedTasks

@@ -1,6 +1,6 @@
 import pytest
 
-from tanist.client.session.backoff import Backoff
+from tanist.backoff import Backoff
 
 
 def test_waits_begin_at_50_ms_double_and_end_at_5_s() -> None:

@@ -1,0 +1,68 @@
+"""The port for slaves: where it is, who can reach it, and what slaves are told."""
+
+import ipaddress
+import logging
+import socket
+
+from tanist.broker.settings import HA_PORT_DISTANCE, BrokerSettings
+from tanist.errors import ConfigError
+from tanist.ha.settings import HaAuthentication, HaCompatibility, HaSettings
+from tanist.model.host import host_and_port
+from tanist.remoting import bind_port
+
+_log = logging.getLogger(__name__)
+
+
+def ha_port(settings: BrokerSettings, ha: HaSettings) -> int:
+    """The port for slaves; 0 for any that is free."""
+    if ha.ha_listen_port or not settings.listen_port:
+        return ha.ha_listen_port
+    return settings.listen_port + HA_PORT_DISTANCE
+
+
+def ha_address(settings: BrokerSettings, ha: HaSettings) -> str:
+    """What slaves are told to connect to."""
+    return host_and_port(ha.broker_ip2 or settings.broker_ip1, ha_port(settings, ha))
+
+
+def ha_bind_address(settings: BrokerSettings, ha: HaSettings) -> str:
+    """Where the port for slaves is open.
+
+    Whoever connects may get the whole log. So where nobody has to prove anything the port is open to this
+    machine alone, unless the config says in so many words that it need not be.
+    """
+    is_guarded = bool(ha.ha_secret) or ha.ha_authentication is HaAuthentication.TLS
+    is_meant = ha.ha_authentication is HaAuthentication.NONE or ha.ha_compatibility is HaCompatibility.CLASSIC
+    if is_guarded or is_meant:
+        return settings.bind_address
+    return "::1" if ":" in settings.bind_address else "127.0.0.1"
+
+
+def bind_ha_port(settings: BrokerSettings, ha: HaSettings) -> socket.socket:
+    """Take the port for slaves, and say what is wrong with how it is guarded. Raises ConfigError."""
+    port, address = ha_port(settings, ha), ha_bind_address(settings, ha)
+    try:
+        bound = bind_port(address, port)
+    except OSError as error:
+        found = error.strerror or error
+        if ha.ha_listen_port:
+            remedy = f"a free port for slaves ({found})"
+            raise ConfigError("haListenPort", ha.ha_listen_port, remedy) from error
+        remedy = f"one with a free port above it, or haListenPort, for slaves ({found})"
+        raise ConfigError("listenPort", settings.listen_port, remedy) from error
+    _warn(settings, ha, address)
+    return bound
+
+
+def _warn(settings: BrokerSettings, ha: HaSettings, address: str) -> None:
+    if ha.ha_authentication is HaAuthentication.NONE:
+        _log.warning(
+            "anybody who reaches the port for slaves gets every message haAuthentication=none address=%s",
+            address,
+        )
+    elif address != settings.bind_address and not ipaddress.ip_address(settings.bind_address).is_loopback:
+        _log.warning(
+            "slaves are taken from this machine alone; set haSecret for others bindAddress=%s address=%s",
+            settings.bind_address,
+            address,
+        )

@@ -1,0 +1,208 @@
+"""Answers that wait until their message is safe, as far as the broker promises that.
+
+    appended --SYNC_FLUSH--> on disk --SYNC_MASTER--> on enough replicas --> answered
+
+Both go on at the same time: who comes from the disk finds that the slaves have acked already, or nearly. An
+answer is made when its message is written and kept as bytes. It costs neither task nor future; what one
+flush or one ack releases leaves in one write a connection. If the message is not safe in time the answer
+says so by its code. The message stays written, and where both were too late the slaves' code counts, as in
+RocketMQ.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+
+import msgspec
+
+from tanist.errors import ResponseError
+from tanist.ha.double_write import DoubleWrite
+from tanist.model.message import Appended
+from tanist.model.property_names import REAL_TOPIC, TAGS
+from tanist.protocol.codes import ResponseCode
+from tanist.protocol.frame import with_code
+from tanist.protocol.properties import find_property
+from tanist.remoting import Connection
+from tanist.store import FlushMode, MessageStore
+from tanist.store.flush import Flusher, FlushOutcome
+
+_log = logging.getLogger(__name__)
+
+MAX_WAITING_SENDS = 10_000
+"""Sends that may wait to be safe, as many as RocketMQ's queue of sends takes by default."""
+_TOLD_EVERY_S = 1.0
+"""Without a slave every send fails alike. One line a second says so, with how many there were."""
+_SUCCESS = ResponseCode.SUCCESS
+_NOT_STORED = ResponseCode.SERVICE_NOT_AVAILABLE
+_FLUSH_CODES = {
+    FlushOutcome.FLUSHED: _SUCCESS,
+    FlushOutcome.LATE: ResponseCode.FLUSH_DISK_TIMEOUT,
+    FlushOutcome.FAILED: ResponseCode.FLUSH_DISK_TIMEOUT,
+    # The message was cut from the log again: it is not stored, and may be sent once more.
+    FlushOutcome.CUT: _NOT_STORED,
+}
+_PHRASES = {
+    ResponseCode.SLAVE_NOT_AVAILABLE: "slave not available",
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: "flush slave timeout",
+}
+
+
+class PendingAnswers:
+    """The answers of one broker that wait for its disk and its slaves."""
+
+    def __init__(self, store: MessageStore, flusher: Flusher) -> None:
+        self._store = store
+        self._flusher = flusher
+        self._waits_for_disk = store.settings.flush_disk_type is FlushMode.SYNC_FLUSH
+        self.double_write: DoubleWrite | None = None
+        """A SYNC_MASTER's; None for whoever waits for no slave."""
+        self._count = 0
+        self._idle: asyncio.Event | None = None
+        self._is_closed = False
+        self._deadline: asyncio.TimerHandle | None = None
+        self._told_s: dict[ResponseCode, float] = {}
+        self.failed: Counter[ResponseCode] = Counter()
+        """How many messages were written and not replicated in time, by what their sender was told."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def is_on(self) -> bool:
+        """Whether an answer waits unless its message says otherwise."""
+        return self._waits_for_disk or self.double_write is not None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether ``check`` has nothing against one more."""
+        return self._count < MAX_WAITING_SENDS and self._refusal() is None
+
+    def check(self, *, is_waiting: bool) -> None:
+        """Refuse a message that can not be made safe, or, if its sender waits, one too many."""
+        if (refusal := self._refusal()) is not None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, refusal)
+        if is_waiting and self._count >= MAX_WAITING_SENDS:
+            raise ResponseError(
+                ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many sends wait for the disk or for slaves"
+            )
+
+    def answer_when_safe(
+        self, place: Appended, connection: Connection, frame: bytes, *, tells_why_not: bool = True
+    ) -> None:
+        """Send ``frame``, the answer of a success, when the message at ``place`` is safe.
+
+        If it is not safe in time the answer gets the code that says why; or, without ``tells_why_not``, it
+        is sent as it is: the message is stored, and its sender would only send it again.
+        """
+        self._count += 1
+        pending = _Pending(self, connection, frame, place.log_offset, place.end, tells_why_not)
+        if self._waits_for_disk:
+            self._flusher.when_flushed(pending.end, pending.on_flushed)
+        else:
+            self.wait_for_replicas(pending)
+
+    async def close(self, grace_s: float) -> None:
+        """Give all who wait so long to be safe; who is not safe then is told so."""
+        if self._count:
+            self._idle = asyncio.Event()
+            try:
+                async with asyncio.timeout(grace_s):
+                    await self._idle.wait()
+            except TimeoutError:
+                _log.warning("sends are answered before they are safe count=%d", self._count)
+        self._is_closed = True
+        self._flusher.give_up()
+        if self.double_write is not None:
+            self.double_write.give_up()
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    # For those who wait.
+
+    def wait_for_replicas(self, pending: "_Pending") -> None:
+        double_write = self.double_write
+        if double_write is None:
+            self.answer(pending)
+        elif self._is_closed:
+            pending.on_replicated(ResponseCode.FLUSH_SLAVE_TIMEOUT)
+        else:
+            now_s = asyncio.get_running_loop().time()
+            double_write.wait(pending.end, now_s=now_s, done=pending.on_replicated)
+            if self._deadline is None:
+                self._watch_deadline()
+
+    def answer(self, pending: "_Pending") -> None:
+        self._count -= 1
+        if not self._count and self._idle is not None:
+            self._idle.set()
+        is_told = pending.tells_why_not or pending.code is _NOT_STORED
+        if pending.code is _SUCCESS or not is_told:
+            pending.connection.send_soon(pending.frame)
+        else:
+            pending.connection.send_soon(with_code(pending.frame, pending.code))
+
+    def tell(self, pending: "_Pending") -> None:
+        """Have the log say now and then what is not replicated, and whose it is."""
+        code = pending.code
+        self.failed[code] += 1
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._told_s.get(code, -_TOLD_EVERY_S) < _TOLD_EVERY_S:
+            return
+        self._told_s[code] = now_s
+        record = self._store.record_at(pending.log_offset)
+        properties = b"" if record is None else bytes(record.properties)
+        topic = find_property(properties, REAL_TOPIC) or (b"?" if record is None else record.topic.encode())
+        _log.error(
+            "%s topic=%s tags=%s client=%s end=%d count=%d",
+            _PHRASES[code],
+            topic.decode("utf-8", "replace"),
+            (find_property(properties, TAGS) or b"").decode("utf-8", "replace"),
+            pending.connection.peer,
+            pending.end,
+            self.failed[code],
+        )
+
+    def _refusal(self) -> str | None:
+        return None if self.double_write is None else self.double_write.refusal(self._store.log.log_end)
+
+    # Deadlines
+
+    def _watch_deadline(self) -> None:
+        # One timer for all: the first who waits is also the first to run out.
+        assert self.double_write is not None
+        deadline_s = self.double_write.next_deadline_s
+        if deadline_s is not None:
+            self._deadline = asyncio.get_running_loop().call_at(deadline_s, self._on_deadline, deadline_s)
+
+    def _on_deadline(self, deadline_s: float) -> None:
+        self._deadline = None
+        if self.double_write is not None:
+            # The loop may be a little early.
+            self.double_write.on_tick(max(deadline_s, asyncio.get_running_loop().time()))
+            self._watch_deadline()
+
+
+class _Pending(msgspec.Struct):
+    """One answer on its way. Nothing of the request is kept."""
+
+    owner: PendingAnswers
+    connection: Connection
+    frame: bytes
+    log_offset: int
+    end: int
+    tells_why_not: bool
+    code: ResponseCode = _SUCCESS
+
+    def on_flushed(self, outcome: FlushOutcome) -> None:
+        self.code = _FLUSH_CODES[outcome]
+        if self.code is _NOT_STORED:
+            self.owner.answer(self)
+        else:
+            self.owner.wait_for_replicas(self)
+
+    def on_replicated(self, code: ResponseCode) -> None:
+        if code is not _SUCCESS:
+            self.code = code
+            self.owner.tell(self)
+        self.owner.answer(self)

@@ -1,0 +1,207 @@
+"""A master's HA port: who comes is judged, who is let in gets the log, and what it acks is believed.
+
+All checks are in the pure ends of the links; here are the sockets, the bounds on how many there may be, and
+the log lines. A peer that keeps coming with the same kind of fault is told of once a minute.
+"""
+
+import asyncio
+import logging
+import secrets
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tanist.clock import Clock
+from tanist.ha.actions import CloseKind, CloseLink, StartTransfer
+from tanist.ha.admission import MasterLog
+from tanist.ha.keys import HaKeys
+from tanist.ha.lag import EndMarks
+from tanist.ha.master_end import MasterEnd
+from tanist.ha.master_link import HELLO_S, MasterLink
+from tanist.ha.replicas import RefusedPeer, Replica, ReplicaTable
+from tanist.ha.settings import HaSettings
+from tanist.ha.slave_connection import Crcs, Sending, SlaveConnection
+from tanist.ha.tables import FeedMaker
+from tanist.ha.told import ToldRefusals
+from tanist.protocol.ha_hello import NONCE_BYTES
+from tanist.store import MessageStore
+
+_log = logging.getLogger(__name__)
+
+MAX_UNPROVEN = 64
+"""So many peers may be about to prove themselves at a time."""
+_REFUSALS = frozenset(CloseKind) - {CloseKind.LOST, CloseKind.STOPPED, CloseKind.REPLACED, CloseKind.SILENT}
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """What the port serves, and whom it tells."""
+
+    store: MessageStore
+    keys: HaKeys
+    settings: HaSettings
+    replicas: ReplicaTable
+    on_replicas: Callable[[], None]
+    """Called when a slave has acked more, has come, or is gone."""
+    make_feed: FeedMaker | None
+    clock: Clock
+
+
+class Acceptor:
+    """Serves one master's slaves while it listens."""
+
+    def __init__(self, master: Master, *, tls: ssl.SSLContext | None = None) -> None:
+        self._master = master
+        self._tls = tls
+        settings = master.settings
+        self._sending = Sending(
+            log=master.store.log,
+            crcs=Crcs(),
+            make_feed=master.make_feed,
+            bytes_per_second=(
+                settings.max_ha_transfer_byte_in_second if settings.ha_flow_control_enable else 0
+            ),
+            hello_s=HELLO_S,
+        )
+        # In the order in which they came.
+        self._connections: dict[SlaveConnection, None] = {}
+        self._server: asyncio.Server | None = None
+        self._told = ToldRefusals()
+        self.marks = EndMarks(master.store.log.log_end, master.clock.now_ms())
+        """From which a slave's lag is told in time."""
+
+    async def start(self, bound: socket.socket) -> None:
+        """Listen on a port that is bound already."""
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: SlaveConnection(self, self._sending),
+            sock=bound,
+            ssl=self._tls,
+            ssl_handshake_timeout=HELLO_S if self._tls else None,
+        )
+        host, port = bound.getsockname()[:2]
+        _log.info("ha service started host=%s port=%d", host, port)
+
+    async def close(self) -> None:
+        """Stop listening, and end all links."""
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in tuple(self._connections):
+            connection.close(CloseKind.STOPPED, "the master stops")
+        await self._server.wait_closed()
+        self._server = None
+        while self._connections:
+            await asyncio.sleep(0)
+            for connection in tuple(self._connections):
+                connection.wire.abort()
+        _log.info("ha service ended")
+
+    def on_appended(self) -> None:
+        """The log has grown: the slaves get it now."""
+        self.marks.note(self._master.store.log.log_end, self._master.clock.now_ms())
+        for connection in self._connections:
+            connection.push()
+
+    def lag_ms(self, replica: Replica) -> int:
+        """How long a slave has lacked its next byte."""
+        return self.marks.lag_ms(
+            replica.acked_to,
+            log_end=self._master.store.log.log_end,
+            now_ms=self._master.clock.now_ms(),
+        )
+
+    # What a connection asks and tells.
+
+    def on_open(self, connection: SlaveConnection) -> None:
+        self._connections[connection] = None
+        _log.debug("ha service receive new connection peer=%s", connection.wire.peer)
+        unproven = [other for other in self._connections if not other.is_proven and not other.is_closing]
+        if len(unproven) > MAX_UNPROVEN:
+            # The oldest: whoever opens connections and says nothing does not keep slaves out, who are quick.
+            unproven[0].close(CloseKind.TOO_SLOW, f"{MAX_UNPROVEN} others are about to prove themselves")
+
+    def choose_end(self, connection: SlaveConnection, first: bytes) -> MasterEnd | CloseLink:  # noqa: ARG002
+        settings = self._master.settings
+        return MasterLink(
+            keys=self._master.keys,
+            nonce=secrets.token_bytes(NONCE_BYTES),
+            look_at_log=self._look_at_log,
+            now_s=connection.opened_s,
+            heartbeat_s=settings.ha_send_heartbeat_interval / 1000,
+            silence_s=settings.ha_housekeeping_interval / 1000,
+        )
+
+    def on_joined(self, connection: SlaveConnection, start: StartTransfer) -> Replica:
+        assert connection.end is not None
+        replica = Replica(
+            peer=connection.wire.peer,
+            dialect=connection.end.dialect,
+            broker_id=start.broker_id,
+            counts=True,
+            requested_to=start.requested_to,
+            sent_from=start.start_offset,
+            ack_kind=start.ack_kind,
+            since_ms=self._master.clock.now_ms(),
+        )
+        before = self._master.replicas.join(replica)
+        _log.info(
+            "slave joined peer=%s id=%s request offset=%d master transfer data from=%d",
+            *(replica.peer, replica.broker_id, replica.requested_to, replica.sent_from),
+        )
+        if before is not None:
+            self._replace(before, replica)
+        self._master.on_replicas()
+        return replica
+
+    def on_acked(self, connection: SlaveConnection, acked_to: int) -> None:
+        assert connection.replica is not None
+        connection.replica.acked_to = acked_to
+        self._master.on_replicas()
+
+    def on_closed(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
+        del self._connections[connection]
+        if kind in _REFUSALS:
+            self._note_refused(connection, kind, reason)
+        if connection.replica is not None:
+            self._master.replicas.leave(connection.replica)
+            self._master.on_replicas()
+            _log.info(
+                "slave left peer=%s id=%s acked_to=%d kind=%s reason=%s",
+                *(connection.replica.peer, connection.replica.broker_id, connection.replica.acked_to),
+                *(kind.value, reason),
+            )
+
+    # Inside
+
+    def _look_at_log(self) -> MasterLog:
+        store, log = self._master.store, self._master.store.log
+        return MasterLog(
+            incarnation=store.incarnation,
+            log_start=log.log_start,
+            log_end=log.log_end,
+            file_bytes=store.settings.mapped_file_size_commit_log,
+            is_last_file_first=self._master.settings.sync_from_last_file,
+            crc_before=log.crc_before,
+        )
+
+    def _replace(self, before: Replica, replica: Replica) -> None:
+        for connection in tuple(self._connections):
+            if connection.replica is before:
+                connection.close(CloseKind.REPLACED, f"it is connected anew from {replica.peer}")
+
+    def _note_refused(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
+        peer, now_ms = connection.wire.peer, self._master.clock.now_ms()
+        received = connection.first_bytes.hex()
+        self._master.replicas.refuse(
+            RefusedPeer(peer, f"{kind.value}: {reason}", received, now_ms), kind=kind.value
+        )
+        if self._told.is_news(_host(peer), kind.value, now_ms=now_ms):
+            _log.warning(
+                "peer on the ha port refused peer=%s kind=%s reason=%s received=%s",
+                *(peer, kind.value, reason, received),
+            )
+
+
+def _host(peer: str) -> str:
+    return peer.rpartition(":")[0]

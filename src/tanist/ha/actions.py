@@ -1,0 +1,86 @@
+"""What the pure ends of a link ask their shells to do."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from tanist.protocol.ha_link import AckKind
+
+
+class CloseKind(Enum):
+    """Why a link ends, as it is counted and shown."""
+
+    NO_HELLO = "no hello"
+    """What came can not be a hello, or a hello that we speak."""
+    TOO_SLOW = "too slow to prove itself"
+    NOT_PROVEN = "not proven"
+    REFUSED = "refused"
+    """It proved who it is, and does not fit: the reason says why."""
+    BAD_FRAME = "bad frame"
+    IMPOSSIBLE_ACK = "impossible ack"
+    WRONG_OFFSET = "wrong offset"
+    SILENT = "silent"
+    REPLACED = "replaced by a newer connection"
+    LOST = "connection lost"
+    STORE = "the log takes nothing"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class SendBytes:
+    """Send these bytes."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CloseLink:
+    """End the link, after what was sent."""
+
+    kind: CloseKind
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartTransfer:
+    """The slave is let in: from now on the log goes to it, from ``start_offset`` on."""
+
+    start_offset: int
+    requested_to: int
+    """The end of its own log."""
+    broker_id: int | None
+    """None if it did not tell."""
+    ack_kind: AckKind
+
+
+@dataclass(frozen=True, slots=True)
+class TakeAck:
+    """The slave holds the log up to here."""
+
+    acked_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppendLog:
+    """Append these bytes of the master's log, then tell the link with ``on_appended``."""
+
+    log_offset: int
+    body: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyTable:
+    """Take over a change of the tables."""
+
+    change: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FollowLog:
+    """The master lets us in: its log is ours from now on, whose incarnation this is."""
+
+    incarnation: bytes
+
+
+MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck
+SlaveAction: TypeAlias = SendBytes | CloseLink | AppendLog | ApplyTable | FollowLog

@@ -1,0 +1,77 @@
+"""What a SYNC_MASTER promises: a send is answered when enough replicas hold it. Pure.
+
+                     enough usable replicas?
+    wait --no--> SLAVE_NOT_AVAILABLE, at once
+         --yes-> ... an ack reaches its end --> SUCCESS
+                 ... slaveTimeout is over ----> FLUSH_SLAVE_TIMEOUT
+
+The message stays in the master's log in each case. Only slaves that are connected now and that count are
+believed, each of them once. A slave that is lost meanwhile does not end the wait: it comes back soon.
+
+With fewer replicas in step than ``minInSyncReplicas`` nothing is to be written at all: ``refusal``.
+
+Whoever changes the table of replicas, by an ack or because one joined or left, calls ``on_acked``.
+"""
+
+from tanist.ha.replicas import ReplicaTable
+from tanist.ha.settings import HaSettings
+from tanist.ha.waiters import Done, Waiters
+from tanist.protocol.codes import ResponseCode
+
+
+class DoubleWrite:
+    """The sends of one master that wait for its slaves."""
+
+    def __init__(self, replicas: ReplicaTable, settings: HaSettings) -> None:
+        self.needed_acks = settings.in_sync_replicas - 1
+        """How many slaves must hold a message; with 0 nothing waits."""
+        self._least_in_step = settings.min_in_sync_replicas
+        self._timeout_s = settings.slave_timeout / 1000
+        self._replicas = replicas
+        self._waiters = Waiters()
+        # Kept between two changes of the table, for each send asks.
+        self._usable_to = self._in_step_to = 0
+        self.on_acked()
+
+    def __len__(self) -> int:
+        """How many sends wait."""
+        return len(self._waiters)
+
+    @property
+    def next_deadline_s(self) -> float | None:
+        """When to call ``on_tick`` next; None if nobody waits."""
+        return self._waiters.next_deadline_s
+
+    def refusal(self, log_end: int) -> str | None:
+        """Why nothing may be written now, or None. RocketMQ's name for it is the first word."""
+        if self._least_in_step == 1 or log_end < self._in_step_to:
+            return None
+        in_step = 1 + self._replicas.usable_count(log_end)
+        return (
+            f"IN_SYNC_REPLICAS_NOT_ENOUGH: {in_step} of the {self._least_in_step} replicas that"
+            " minInSyncReplicas asks for are in step; start a slave, or wait until one has caught up"
+        )
+
+    def wait(self, end: int, *, now_s: float, done: Done) -> None:
+        """Have ``done`` told once what became of the send whose last byte is before ``end``."""
+        if not self.needed_acks:
+            done(ResponseCode.SUCCESS)
+        elif end >= self._usable_to:
+            done(ResponseCode.SLAVE_NOT_AVAILABLE)
+        else:
+            self._waiters.wait(end, deadline_s=now_s + self._timeout_s, done=done)
+
+    def on_acked(self) -> None:
+        """A replica acked more, joined or left: release the sends that enough of them hold now."""
+        replicas = self._replicas
+        self._usable_to = replicas.usable_to(self.needed_acks)
+        self._in_step_to = replicas.usable_to(self._least_in_step - 1)
+        self._waiters.on_confirmed(replicas.held_by(self.needed_acks))
+
+    def on_tick(self, now_s: float) -> None:
+        """Give up on the sends that have waited for ``slaveTimeout``."""
+        self._waiters.on_tick(now_s)
+
+    def give_up(self) -> None:
+        """Give up on all: the master stops, or is about to cut its log."""
+        self._waiters.give_up()

@@ -1,0 +1,233 @@
+"""A slave: finds its master's port, follows its log, and acks what it holds.
+
+    WAITING --address--> CONNECTING --> HANDSHAKE --accepted--> TRANSFER
+       ^________________________lost, refused: after a pause_______|
+
+All decisions about bytes are in slave_link; here are the socket, the pauses and the log lines. A pause grows
+from 50 ms to 5 s while nothing works; a new address is tried at once.
+"""
+
+import asyncio
+import logging
+import random
+import secrets
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from tanist.backoff import Backoff
+from tanist.clock import Clock
+from tanist.errors import MQError, NotWritable
+from tanist.ha.actions import CloseKind, CloseLink
+from tanist.ha.keys import HaKeys
+from tanist.ha.master_connection import MasterConnection, Received
+from tanist.ha.settings import HaSettings
+from tanist.ha.slave_link import SlaveLink, SlaveLog
+from tanist.ha.tables import TableSink
+from tanist.ha.throttle import Rate
+from tanist.log import ToldFailures
+from tanist.protocol.ha_hello import NONCE_BYTES
+from tanist.protocol.ha_link import AckKind
+from tanist.store import MessageStore
+from tanist.store.flush import FlushDone, FlushOutcome
+
+_log = logging.getLogger(__name__)
+
+_CONNECT_S = 5.0
+
+
+class FollowerState(Enum):
+    """What a slave is about."""
+
+    WAITING = "waiting for the master's address"
+    CONNECTING = "connecting"
+    HANDSHAKE = "handshake"
+    TRANSFER = "transfer"
+    PAUSED = "pausing before the next try"
+
+
+@dataclass(slots=True)
+class FollowerStatus:
+    """How a slave stands to its master."""
+
+    state: FollowerState = FollowerState.WAITING
+    master_address: str | None = None
+    """The master's HA port."""
+    failure: str | None = None
+    """Why the last link ended, until the next one works. A refusal tells the way out."""
+    is_refused: bool = False
+    """Whether the master does not take this slave: more tries will not help."""
+    master_log_end: int = 0
+    """The end of the master's log, as far as it told."""
+    last_read_ms: int = 0
+    last_write_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slave:
+    """What follows a master, and how it takes over what comes."""
+
+    store: MessageStore
+    keys: HaKeys
+    settings: HaSettings
+    broker_id: int
+    append: Callable[[int, memoryview], int]
+    """Appends bytes of the master's log at our end; the new end."""
+    when_flushed: Callable[[int, FlushDone], None]
+    """Tells when the log is on the disk up to an offset."""
+    sink: TableSink | None
+    clock: Clock
+
+
+class Follower:
+    """Follows one master for as long as ``run`` runs."""
+
+    def __init__(self, slave: Slave, *, tls: ssl.SSLContext | None = None) -> None:
+        self._slave = slave
+        self._tls = tls
+        self._address: str | None = slave.settings.ha_master_address or None
+        self._is_fixed = self._address is not None
+        self._address_changed = asyncio.Event()
+        self._backoff = Backoff()
+        self._failures = ToldFailures()
+        self._link: MasterConnection | None = None
+        self.rate = Rate()
+        self.status = FollowerStatus(master_address=self._address)
+
+    @property
+    def is_transferring(self) -> bool:
+        """Whether the master's log comes in."""
+        return self.status.state is FollowerState.TRANSFER
+
+    def use_master(self, address: str | None) -> None:
+        """The master's HA port is here now. What ``haMasterAddress`` says stays."""
+        if self._is_fixed or address is None or address == self._address:
+            return
+        _log.info("master address is told from=%s to=%s", self._address, address)
+        self._address = self.status.master_address = address
+        self._backoff.reset()
+        self._address_changed.set()
+
+    async def run(self) -> None:
+        """Follow the master, whoever it is, until cancelled."""
+        while True:
+            self._address_changed.clear()
+            if self._address is None:
+                self.status.state = FollowerState.WAITING
+                await self._address_changed.wait()
+                continue
+            await self._follow(self._address)
+            self.status.state = FollowerState.PAUSED
+            await self._pause()
+
+    async def _pause(self) -> None:
+        pause_s = self._backoff.next_s(random.random())  # noqa: S311  It only spreads the tries.
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._address_changed.wait()
+        except TimeoutError:
+            pass
+
+    async def _follow(self, address: str) -> None:
+        """One link, from its beginning to its end."""
+        self.status.state = FollowerState.CONNECTING
+        try:
+            if self._slave.settings.ha_ack_mode.kind is AckKind.FLUSHED:
+                # What is reported at the beginning is acked by that.
+                await self._flushed()
+            connection = await self._connect(address)
+        except (OSError, TimeoutError, MQError) as error:
+            self._note_failure(address, f"can not connect: {error or type(error).__name__}")
+            return
+        self._link = connection
+        self.status.state = FollowerState.HANDSHAKE
+        try:
+            await self._until_closed(connection)
+        finally:
+            self._link = None
+            connection.close(CloseKind.STOPPED, "the slave stops")
+
+    async def _flushed(self) -> None:
+        """Wait until what the log has now is on the disk. Raises NotWritable if it does not get there."""
+        told: asyncio.Future[FlushOutcome] = asyncio.get_running_loop().create_future()
+        self._slave.when_flushed(self._slave.store.log.log_end, told.set_result)
+        if (outcome := await told) is not FlushOutcome.FLUSHED:
+            raise NotWritable(f"the log is not flushed: {outcome.value}")
+
+    async def _connect(self, address: str) -> MasterConnection:
+        host, _, port = address.rpartition(":")
+        async with asyncio.timeout(_CONNECT_S):
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: MasterConnection(self._make_link(), self._received()),
+                host.strip("[]"),
+                int(port),
+                ssl=self._tls,
+            )
+        return connection
+
+    async def _until_closed(self, connection: MasterConnection) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            moved = tasks.create_task(self._address_changed.wait())
+            await asyncio.wait([connection.closed, moved], return_when=asyncio.FIRST_COMPLETED)
+            moved.cancel()
+        if connection.closed.done():
+            self._on_closed(connection.closed.result())
+
+    def _make_link(self) -> SlaveLink:
+        slave, log = self._slave, self._slave.store.log
+        return SlaveLink(
+            keys=slave.keys,
+            broker_id=slave.broker_id,
+            nonce=secrets.token_bytes(NONCE_BYTES),
+            log=SlaveLog(
+                incarnation=slave.store.incarnation,
+                log_start=log.log_start,
+                log_end=log.log_end,
+                file_bytes=slave.store.settings.mapped_file_size_commit_log,
+                crc_before=log.crc_before,
+            ),
+            ack_kind=slave.settings.ha_ack_mode.kind,
+            now_s=asyncio.get_running_loop().time(),
+            heartbeat_s=slave.settings.ha_send_heartbeat_interval / 1000,
+            silence_s=slave.settings.ha_housekeeping_interval / 1000,
+        )
+
+    def _received(self) -> Received:
+        return Received(
+            append=self._slave.append,
+            follow_log=self._on_accepted,
+            apply_table=self._slave.sink.apply if self._slave.sink is not None else None,
+            when_flushed=self._slave.when_flushed,
+            on_read=self._on_read,
+            on_written=self._on_written,
+        )
+
+    def _on_accepted(self, incarnation: bytes) -> None:
+        self._slave.store.adopt_incarnation(incarnation)
+        if self._slave.sink is not None:
+            self._slave.sink.begin()
+        self._backoff.reset()
+        self.status.state = FollowerState.TRANSFER
+        self.status.failure, self.status.is_refused = None, False
+        self._failures.is_over("master")
+        _log.info(
+            "following master=%s from log_end=%d", self.status.master_address, self._slave.store.log.log_end
+        )
+
+    def _on_read(self, size_bytes: int, master_log_end: int) -> None:
+        self.status.last_read_ms = self._slave.clock.now_ms()
+        self.status.master_log_end = master_log_end
+        self.rate.add(size_bytes, asyncio.get_running_loop().time())
+
+    def _on_written(self) -> None:
+        self.status.last_write_ms = self._slave.clock.now_ms()
+
+    def _on_closed(self, closing: CloseLink) -> None:
+        self.status.is_refused = closing.kind is CloseKind.REFUSED
+        self._note_failure(self.status.master_address or "?", f"{closing.kind.value}: {closing.reason}")
+
+    def _note_failure(self, address: str, reason: str) -> None:
+        self.status.failure = reason
+        if self._failures.is_news("master", f"{address} {reason}"):
+            _log.warning("link to the master ended master=%s reason=%s", address, reason)

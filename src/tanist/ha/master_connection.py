@@ -1,0 +1,188 @@
+"""The shell around a slave's end of one link: the socket, the timer, and the buffer that bytes come into.
+
+The buffer holds several frames. Whole ones are taken from it as they lie; what is left of the next moves to
+the front. So a byte is copied once, from the buffer into the log, and not before its frame was checked.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from tanist.errors import MQError
+from tanist.ha.actions import AppendLog, ApplyTable, CloseKind, CloseLink, FollowLog, SendBytes, SlaveAction
+from tanist.ha.slave_link import SlaveLink, SlaveState
+from tanist.ha.wire import Wire
+from tanist.protocol.ha_link import AckKind
+from tanist.protocol.ha_stream import MAX_BODY_BYTES
+from tanist.store.flush import FlushDone, FlushOutcome
+
+_BUFFER_BYTES = MAX_BODY_BYTES + (64 << 10)
+_LEAST_ROOM_BYTES = 256 << 10
+"""With less room behind what is held, it moves to the front."""
+_CLOSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What becomes of what a master sends."""
+
+    append: Callable[[int, memoryview], int]
+    follow_log: Callable[[bytes], None]
+    apply_table: Callable[[bytes], None] | None
+    when_flushed: Callable[[int, FlushDone], None]
+    """Tells when the log is on the disk up to an offset."""
+    on_read: Callable[[int, int], None]
+    """So many bytes came; the master's log ends there."""
+    on_written: Callable[[], None]
+
+
+class MasterConnection(asyncio.BufferedProtocol):
+    """The connection to a master. ``closed`` tells why it ended."""
+
+    _wire: Wire
+
+    def __init__(self, link: SlaveLink, received: Received) -> None:
+        self._link = link
+        self._received = received
+        self._loop = asyncio.get_running_loop()
+        self.closed: asyncio.Future[CloseLink] = self._loop.create_future()
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._start = self._end = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._closing: CloseLink | None = None
+        self._is_flushing = False
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._wire = Wire(transport)
+        self._carry_out(self._link.on_connected())
+        self._set_timer()
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        return self._buffer[self._end :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._end += nbytes
+        if self._closing is not None:
+            self._start = self._end = 0
+            return
+        while self._start < self._end:
+            state = self._link.state
+            actions, used = self._link.on_bytes(
+                self._buffer[self._start : self._end], now_s=self._loop.time()
+            )
+            self._start += used
+            self._carry_out(actions)
+            # What follows the verdict in one read is frames.
+            if not used or self._link.state is state is SlaveState.TRANSFER or self._closing is not None:
+                break
+        self._make_room()
+        self._received.on_read(nbytes, self._link.master_log_end)
+        self._ack()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._link.on_lost()
+        if not self.closed.done():
+            lost = CloseLink(CloseKind.LOST, str(exc) if exc else "the master closed it")
+            self.closed.set_result(self._closing or lost)
+
+    # What the follower calls.
+
+    def close(self, kind: CloseKind, reason: str) -> None:
+        """End the link."""
+        self._close(CloseLink(kind, reason))
+
+    # Inside
+
+    def _carry_out(self, actions: list[SlaveAction]) -> None:
+        for action in actions:
+            match action:
+                case SendBytes(data):
+                    self._wire.send((data,))
+                    self._received.on_written()
+                case AppendLog(log_offset, body):
+                    if not self._append(log_offset, body):
+                        return
+                case ApplyTable(change):
+                    if not self._apply(change):
+                        return
+                case FollowLog(incarnation):
+                    self._received.follow_log(incarnation)
+                case CloseLink():
+                    self._close(action)
+
+    def _append(self, log_offset: int, body: memoryview) -> bool:
+        """Whether the bytes are in our log. What is not is never acked, and nothing behind it is taken."""
+        try:
+            self._link.on_appended(self._received.append(log_offset, body))
+        except (MQError, OSError) as error:
+            self.close(CloseKind.STORE, f"{len(body)} bytes at {log_offset} are not appended: {error}")
+            return False
+        return True
+
+    def _apply(self, change: bytes) -> bool:
+        try:
+            if self._received.apply_table is not None:
+                self._received.apply_table(change)
+        except (MQError, OSError) as error:
+            self.close(CloseKind.BAD_FRAME, f"a change of the tables: {error}")
+            return False
+        return True
+
+    def _ack(self) -> None:
+        """Ack what is ours as far as acks promise: received, or on the disk, one flush after the other."""
+        log_end = self._link.log_end
+        if self._link.ack_kind is AckKind.RECEIVED:
+            self._carry_out(self._link.on_held(log_end, now_s=self._loop.time()))
+        elif not self._is_flushing and log_end > self._link.acked_to:
+            self._is_flushing = True
+            self._received.when_flushed(log_end, partial(self._on_flushed, log_end))
+
+    def _on_flushed(self, flushed_to: int, outcome: FlushOutcome) -> None:
+        self._is_flushing = False
+        if outcome is FlushOutcome.FLUSHED:
+            self._carry_out(self._link.on_held(flushed_to, now_s=self._loop.time()))
+        elif outcome is not FlushOutcome.LATE:
+            self.close(CloseKind.STORE, f"the log is not flushed up to {flushed_to}: {outcome.value}")
+        if self._closing is None:
+            self._ack()
+
+    def _make_room(self) -> None:
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif len(self._buffer) - self._end < _LEAST_ROOM_BYTES:
+            held = self._end - self._start
+            self._buffer[:held] = bytes(self._buffer[self._start : self._end])
+            self._start, self._end = 0, held
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        when_s = max(self._link.next_tick_s, self._loop.time() + 0.001)
+        self._timer = self._loop.call_at(when_s, self._on_timer)
+
+    def _on_timer(self) -> None:
+        if self._closing is not None:
+            self._wire.abort()
+            return
+        self._carry_out(self._link.on_tick(now_s=self._loop.time()))
+        if self._closing is None:
+            self._set_timer()
+
+    def _close(self, closing: CloseLink) -> None:
+        if self._closing is not None:
+            return
+        self._closing = closing
+        if not self.closed.done():
+            self.closed.set_result(closing)
+        self._wire.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(_CLOSE_S, self._on_timer)

@@ -1,0 +1,258 @@
+"""The shell around a master's end of one link: the socket, the timer, and the log on its way out."""
+
+import asyncio
+import zlib
+from dataclasses import dataclass
+from typing import Protocol
+
+from tanist.errors import OffsetOutOfRange
+from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
+from tanist.ha.admission import deleted_before
+from tanist.ha.master_end import MasterEnd
+from tanist.ha.replicas import Replica
+from tanist.ha.tables import FeedMaker, TableFeed
+from tanist.ha.throttle import Throttle
+from tanist.ha.wire import Wire
+from tanist.protocol.ha_link import encode_table_change
+
+_TURN_BYTES = 512 << 10
+"""So much of the log leaves in one turn of the event loop at most: others want their turn."""
+_TABLES_EVERY_S = 0.1
+"""Changes of the tables wait at most so long for each other."""
+_CLOSE_S = 1.0
+"""So long a peer has to take the last word."""
+
+
+class LogSource(Protocol):
+    """The log that is sent."""
+
+    @property
+    def log_end(self) -> int: ...
+
+    def read_ahead(self, log_offset: int, max_bytes: int, /) -> memoryview: ...
+
+
+class Crcs:
+    """The CRC of the frame's body that was sent last: all slaves in step are sent the same."""
+
+    def __init__(self) -> None:
+        self._range = (-1, -1)
+        self._crc = 0
+
+    def of(self, log_offset: int, body: memoryview) -> int:
+        if self._range != (log_offset, len(body)):
+            self._crc = zlib.crc32(body)
+            self._range = (log_offset, len(body))
+        return self._crc
+
+
+class Keeper(Protocol):
+    """Who keeps the connections: the acceptor."""
+
+    def on_open(self, connection: "SlaveConnection") -> None: ...
+
+    def choose_end(self, connection: "SlaveConnection", first: bytes) -> MasterEnd | CloseLink:
+        """What is to be spoken with a peer whose first bytes these are."""
+        ...
+
+    def on_joined(self, connection: "SlaveConnection", start: StartTransfer) -> Replica: ...
+
+    def on_acked(self, connection: "SlaveConnection", acked_to: int) -> None: ...
+
+    def on_closed(self, connection: "SlaveConnection", kind: CloseKind, reason: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What all connections of one master send, and how."""
+
+    log: LogSource
+    crcs: Crcs
+    make_feed: FeedMaker | None
+    bytes_per_second: int
+    """0 for as fast as it goes."""
+    hello_s: float
+
+
+class SlaveConnection(asyncio.Protocol):
+    """One peer on the HA port."""
+
+    wire: Wire
+    opened_s: float
+    """From then on it has its time to prove itself, whenever it begins."""
+
+    def __init__(self, keeper: Keeper, sending: Sending) -> None:
+        self._keeper = keeper
+        self._sending = sending
+        self._loop = asyncio.get_running_loop()
+        self.end: MasterEnd | None = None
+        """None before it has said anything."""
+        self._throttle = Throttle(sending.bytes_per_second) if sending.bytes_per_second else None
+        self._timer: asyncio.TimerHandle | None = None
+        self._later: asyncio.Handle | None = None
+        self._feed: TableFeed | None = None
+        self._feeding: asyncio.TimerHandle | None = None
+        self._is_paused = self._is_closed = False
+        self._closing: CloseLink | None = None
+        self.replica: Replica | None = None
+        self.first_bytes = b""
+        """What it began with, to show if it is refused."""
+
+    @property
+    def is_proven(self) -> bool:
+        return self.replica is not None
+
+    @property
+    def is_closing(self) -> bool:
+        return self._closing is not None
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.wire = Wire(transport)
+        self.opened_s = self._loop.time()
+        self._timer = self._loop.call_later(self._sending.hello_s, self._on_timer)
+        self._keeper.on_open(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._closing is not None:
+            return
+        if len(self.first_bytes) < 16:
+            self.first_bytes += data[:16]
+        if self.end is None:
+            chosen = self._keeper.choose_end(self, data)
+            if isinstance(chosen, CloseLink):
+                self._close(chosen)
+                return
+            self.end = chosen
+        self._carry_out(self.end.on_bytes(data, now_s=self._loop.time()))
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        self._feed_now()
+        self.push()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_closed = True
+        for handle in (self._timer, self._later, self._feeding):
+            if handle is not None:
+                handle.cancel()
+        if self._feed is not None:
+            self._feed.close()
+        if self.end is not None:
+            self.end.on_lost()
+        closing = self._closing or CloseLink(CloseKind.LOST, str(exc) if exc else "the slave closed it")
+        self._keeper.on_closed(self, closing.kind, closing.reason)
+
+    # What the master calls.
+
+    def push(self) -> None:
+        """Send what the log has and the slave was not sent, as far as it takes it now."""
+        end = self.end
+        if end is None or not end.is_transferring or self._is_paused or self._later is not None:
+            return
+        log, turn_bytes = self._sending.log, 0
+        while end.sent_to < log.log_end and not self._is_paused:
+            if turn_bytes >= _TURN_BYTES:
+                self._later = self._loop.call_soon(self._push_later)
+                return
+            if self._throttle is not None and (wait_s := self._throttle.wait_s(self._loop.time())):
+                self._later = self._loop.call_later(wait_s, self._push_later)
+                return
+            try:
+                turn_bytes += self._send_log(end, log)
+            except OffsetOutOfRange:
+                self.close(CloseKind.REFUSED, deleted_before(end.sent_to).text)
+                return
+
+    def close(self, kind: CloseKind, reason: str) -> None:
+        """End the link."""
+        self._close(CloseLink(kind, reason))
+
+    # Inside
+
+    def _send_log(self, end: MasterEnd, log: LogSource) -> int:
+        log_offset = end.sent_to
+        body = log.read_ahead(log_offset, end.max_body_bytes)
+        header = end.header(
+            log_offset,
+            len(body),
+            log_end=log.log_end,
+            take_crc=lambda: self._sending.crcs.of(log_offset, body),
+        )
+        # Before it is sent: an ack may come while the rest of it still waits.
+        end.on_sent(log_offset + len(body), now_s=self._loop.time())
+        return self._send((header, body))
+
+    def _push_later(self) -> None:
+        self._later = None
+        self.push()
+
+    def _send(self, pieces: tuple[bytes | memoryview, ...]) -> int:
+        size_bytes = self.wire.send(pieces)
+        if self.replica is not None:
+            self.replica.rate.add(size_bytes, self._loop.time())
+        if self._throttle is not None:
+            self._throttle.sent(size_bytes)
+        return size_bytes
+
+    def _carry_out(self, actions: list[MasterAction]) -> None:
+        for action in actions:
+            match action:
+                case SendBytes(data):
+                    self._send((data,))
+                case TakeAck(acked_to):
+                    self._keeper.on_acked(self, acked_to)
+                case StartTransfer():
+                    self._start(action)
+                case CloseLink():
+                    self._close(action)
+
+    def _start(self, start: StartTransfer) -> None:
+        self.replica = self._keeper.on_joined(self, start)
+        assert self.end is not None
+        self._set_timer(self.end.next_tick_s)
+        if self._sending.make_feed is not None and self.end.dialect.has_tables:
+            self._feed = self._sending.make_feed(self._feed_soon)
+            self._feed_now()
+        self.push()
+
+    def _feed_soon(self) -> None:
+        if self._feeding is None and not self._is_closed:
+            self._feeding = self._loop.call_later(_TABLES_EVERY_S, self._feed_now)
+
+    def _feed_now(self) -> None:
+        self._feeding = None
+        while self._feed is not None and not self._is_paused and not self._is_closed:
+            change = self._feed.take()
+            if change is None:
+                return
+            self._send((encode_table_change(change),))
+
+    def _set_timer(self, when_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when_s, self._on_timer)
+
+    def _on_timer(self) -> None:
+        """The end may have moved its time on: it does so with each read and write, and the timer does not."""
+        now_s = self._loop.time()
+        if self._closing is not None:
+            self.wire.abort()
+            return
+        if self.end is None:
+            self._close(CloseLink(CloseKind.TOO_SLOW, "it said nothing"))
+            return
+        self._carry_out(self.end.on_tick(log_end=self._sending.log.log_end, now_s=now_s))
+        if self._closing is None:
+            self._set_timer(max(self.end.next_tick_s, now_s + 0.001))
+
+    def _close(self, closing: CloseLink) -> None:
+        if self._closing is not None or self._is_closed:
+            return
+        self._closing = closing
+        self.wire.close()
+        self._set_timer(self._loop.time() + _CLOSE_S)

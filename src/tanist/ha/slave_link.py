@@ -1,0 +1,241 @@
+"""A master of Tanist's, as its slave sees it.
+
+    HELLO --hello, proven--> VERDICT --accepted--> TRANSFER
+        any state --what can not be true, silence, refusal--> CLOSED
+
+Pure. follower.py owns the socket: it feeds what came and carries the actions out. A byte of the log is
+appended only at our own end, and acked only when it is ours: received, or on the disk.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tanist.errors import RemoteProtocolError
+from tanist.ha.actions import AppendLog, ApplyTable, CloseKind, CloseLink, FollowLog, SendBytes, SlaveAction
+from tanist.ha.admission import CrcBefore, tail_bytes
+from tanist.ha.keys import HaKeys
+from tanist.model.offsets import LogOffset
+from tanist.protocol.ha_hello import (
+    Accepted,
+    HelloReader,
+    MasterHello,
+    Refused,
+    SlaveHello,
+    SlaveProof,
+    decode_master_hello,
+    decode_verdict,
+    encode_slave_hello,
+    encode_slave_proof,
+)
+from tanist.protocol.ha_link import (
+    FROM_MASTER,
+    Ack,
+    AckKind,
+    Data,
+    Heartbeat,
+    TableChange,
+    decode_frames,
+    encode_ack,
+    encode_heartbeat,
+)
+
+HELLO_S = 3.0
+
+
+class SlaveState(Enum):
+    HELLO = "hello"
+    VERDICT = "verdict"
+    TRANSFER = "transfer"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class SlaveLog:
+    """What a slave's log is when it calls its master."""
+
+    incarnation: bytes
+    log_start: int
+    log_end: int
+    file_bytes: int
+    crc_before: CrcBefore
+
+
+@dataclass(slots=True)
+class SlaveLink:
+    """The slave's end of one link."""
+
+    keys: HaKeys
+    broker_id: int
+    nonce: bytes
+    """Fresh and random."""
+    log: SlaveLog
+    ack_kind: AckKind
+    now_s: float
+    heartbeat_s: float
+    silence_s: float
+    state: SlaveState = field(default=SlaveState.HELLO, init=False)
+    refusal: Refused | None = field(default=None, init=False)
+    master_log_end: int = field(default=0, init=False)
+    log_end: int = field(init=False)
+    acked_to: int = field(init=False)
+    _master: MasterHello | None = field(default=None, init=False)
+    _reader: HelloReader = field(default_factory=HelloReader, init=False)
+    _transcript: list[bytes] = field(default_factory=list[bytes], init=False)
+    _read_s: float = field(default=0.0, init=False)
+    _written_s: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._read_s = self._written_s = self.now_s
+        self.log_end = self.acked_to = self.log.log_end
+
+    @property
+    def next_tick_s(self) -> float:
+        """When ``on_tick`` has something to do."""
+        if self.state is SlaveState.TRANSFER:
+            return min(self._read_s + self.silence_s, self._written_s + self.heartbeat_s)
+        return self.now_s + HELLO_S
+
+    def on_connected(self) -> list[SlaveAction]:
+        """The master's port has answered: say who calls."""
+        hello = SlaveHello(self.keys.group, self.broker_id, self.nonce)
+        message = encode_slave_hello(hello, self.keys.authentication)
+        self._transcript = [message]
+        return [SendBytes(message)]
+
+    def on_bytes(self, view: memoryview, *, now_s: float) -> tuple[list[SlaveAction], int]:
+        """What to do about what came, and how much of it is used up; the rest comes again with more."""
+        self._read_s = now_s
+        try:
+            match self.state:
+                case SlaveState.HELLO | SlaveState.VERDICT:
+                    message, rest = self._reader.feed(view)
+                    used = len(view) - len(rest)
+                    return ([] if message is None else self._on_message(message)), used
+                case SlaveState.TRANSFER:
+                    return self._on_frames(view)
+                case SlaveState.CLOSED:
+                    return [], len(view)
+        except RemoteProtocolError as error:
+            kind = CloseKind.BAD_FRAME if self.state is SlaveState.TRANSFER else CloseKind.NO_HELLO
+            return self._close(kind, str(error)), len(view)
+
+    def on_appended(self, log_end: int) -> None:
+        """The bytes that were last to be appended are."""
+        self.log_end = log_end
+
+    def on_held(self, held_to: int, *, now_s: float) -> list[SlaveAction]:
+        """As much as acks promise is ours up to here: ack it, if it is more than was acked."""
+        if self.state is not SlaveState.TRANSFER or held_to <= self.acked_to:
+            return []
+        self.acked_to = held_to
+        self._written_s = now_s
+        return [SendBytes(encode_ack(Ack(self.ack_kind, LogOffset(held_to))))]
+
+    def on_tick(self, *, now_s: float) -> list[SlaveAction]:
+        """Some time has passed."""
+        match self.state:
+            case SlaveState.HELLO | SlaveState.VERDICT:
+                if now_s - self.now_s >= HELLO_S:
+                    return self._close(CloseKind.TOO_SLOW, f"no answer within {HELLO_S:.0f} s")
+            case SlaveState.TRANSFER:
+                silent_s = now_s - self._read_s
+                if silent_s >= self.silence_s:
+                    return self._close(
+                        CloseKind.SILENT, f"the master did not respond for {silent_s * 1000:.0f} ms"
+                    )
+                if now_s - self._written_s >= self.heartbeat_s:
+                    self._written_s = now_s
+                    beat = Heartbeat(LogOffset(self.log_end), epoch=0, confirmed_to=LogOffset(0))
+                    return [SendBytes(encode_heartbeat(beat))]
+            case SlaveState.CLOSED:
+                pass
+        return []
+
+    def on_lost(self) -> None:
+        """The connection is gone."""
+        self.state = SlaveState.CLOSED
+
+    def _on_message(self, message: bytes) -> list[SlaveAction]:
+        return self._on_master_hello(message) if self.state is SlaveState.HELLO else self._on_verdict(message)
+
+    def _on_master_hello(self, message: bytes) -> list[SlaveAction]:
+        (slave_hello,) = self._transcript
+        if not self.keys.is_master(slave_hello=slave_hello, master_hello=message):
+            return self._close(CloseKind.NOT_PROVEN, "the master does not know our haSecret")
+        self._reader.trust_peer()
+        self._master = decode_master_hello(message, self.keys.authentication)
+        self.master_log_end = self._master.log_end
+        log = self.log
+        size = tail_bytes(self._master, log_start=log.log_start, log_end=log.log_end)
+        proof = SlaveProof(
+            log.incarnation,
+            LogOffset(log.log_start),
+            LogOffset(log.log_end),
+            epoch=0,
+            tail_crc=log.crc_before(log.log_end, size) if size else 0,
+            tail_bytes=size,
+            ack_kind=self.ack_kind,
+        )
+        answer = encode_slave_proof(proof, self.keys.authentication)
+        answer += self.keys.prove_slave(slave_hello=slave_hello, master_hello=message, slave_proof=answer)
+        self._transcript = [slave_hello, message, answer]
+        self.state = SlaveState.VERDICT
+        return [SendBytes(answer)]
+
+    def _on_verdict(self, message: bytes) -> list[SlaveAction]:
+        slave_hello, master_hello, slave_proof = self._transcript
+        if not self.keys.is_verdict(
+            slave_hello=slave_hello, master_hello=master_hello, slave_proof=slave_proof, verdict=message
+        ):
+            return self._close(CloseKind.NOT_PROVEN, "the verdict is not the master's")
+        match decode_verdict(message, self.keys.authentication):
+            case Refused() as refusal:
+                self.refusal = refusal
+                return self._close(CloseKind.REFUSED, f"{refusal.reason.name}: {refusal.text}")
+            case Accepted(start_offset):
+                return self._on_accepted(start_offset)
+
+    def _on_accepted(self, start_offset: int) -> list[SlaveAction]:
+        is_empty = self.log.log_end == 0
+        fits = start_offset % self.log.file_bytes == 0 if is_empty else start_offset == self.log.log_end
+        if not fits:
+            return self._close(
+                CloseKind.WRONG_OFFSET, f"the master begins at {start_offset}, our log ends at {self.log_end}"
+            )
+        assert self._master is not None
+        self.state = SlaveState.TRANSFER
+        self.log_end = start_offset
+        return [FollowLog(self._master.incarnation)]
+
+    def _on_frames(self, view: memoryview) -> tuple[list[SlaveAction], int]:
+        frames, used = decode_frames(view, FROM_MASTER)
+        actions: list[SlaveAction] = []
+        expected = self.log_end
+        for frame in frames:
+            match frame:
+                case Data(log_offset, body=body):
+                    if log_offset != expected:
+                        return [*actions, *self._off(log_offset, expected)], len(view)
+                    actions.append(AppendLog(log_offset, body))
+                    expected += len(body)
+                    self.master_log_end = max(self.master_log_end, expected)
+                case TableChange(body):
+                    actions.append(ApplyTable(bytes(body)))
+                case Heartbeat(log_end):
+                    if log_end < expected:
+                        return [*actions, *self._off(log_end, expected)], len(view)
+                    self.master_log_end = log_end
+                case Ack():
+                    raise AssertionError(frame)
+        return actions, used
+
+    def _off(self, master_offset: int, own_end: int) -> list[SlaveAction]:
+        return self._close(
+            CloseKind.WRONG_OFFSET,
+            "master pushed offset not equal the max phy offset in slave, "
+            f"SLAVE: {own_end} MASTER: {master_offset}",
+        )
+
+    def _close(self, kind: CloseKind, reason: str) -> list[SlaveAction]:
+        self.state = SlaveState.CLOSED
+        return [CloseLink(kind, reason)]

@@ -1,0 +1,62 @@
+"""Sending on a link: at once where the system takes it, without a copy.
+
+What is small and urgent, an ack or the next record, leaves within the call and not when the event loop
+comes round to it. What the system does not take is the transport's to send.
+"""
+
+import asyncio
+import contextlib
+import os
+import ssl
+from collections.abc import Sequence
+from typing import TypeAlias, cast
+
+HIGH_WATER_BYTES = 256 << 10
+LOW_WATER_BYTES = 64 << 10
+
+Pieces: TypeAlias = Sequence[bytes | memoryview]
+
+
+class Wire:
+    """One connected transport, plain or TLS."""
+
+    def __init__(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES, low=LOW_WATER_BYTES)
+        found = transport.get_extra_info("socket")
+        tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        self._file_number: int = -1 if found is None or tls is not None else found.fileno()
+        self.peer = _name(transport.get_extra_info("peername"))
+
+    def send(self, pieces: Pieces) -> int:
+        """Send all of it; how many bytes that is. On a closing transport nothing is sent."""
+        transport = self._transport
+        total = sum(map(len, pieces))
+        if transport.is_closing():
+            return total
+        sent = 0
+        if self._file_number >= 0 and not transport.get_write_buffer_size():
+            # Where the system takes nothing the transport will meet the same reason, and sees to it.
+            with contextlib.suppress(OSError):
+                sent = os.writev(self._file_number, pieces)
+        for piece in pieces:
+            if sent < len(piece):
+                transport.write(piece[sent:] if sent else piece)
+                sent = 0
+            else:
+                sent -= len(piece)
+        return total
+
+    def close(self) -> None:
+        """Close once all is sent."""
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+
+def _name(peername: tuple[str, int] | None) -> str:
+    if peername is None:
+        return "?:0"
+    host, port = peername[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,182 @@
+"""A master's and a slave's end of a link in memory, with logs that are plain bytes."""
+
+import zlib
+from dataclasses import dataclass, field
+
+from tanist.ha.actions import (
+    AppendLog,
+    ApplyTable,
+    CloseLink,
+    FollowLog,
+    MasterAction,
+    SendBytes,
+    SlaveAction,
+    StartTransfer,
+    TakeAck,
+)
+from tanist.ha.admission import MasterLog
+from tanist.ha.keys import HaKeys
+from tanist.ha.master_link import MasterLink
+from tanist.ha.slave_link import SlaveLink, SlaveLog
+from tanist.protocol.ha_hello import NO_INCARNATION, Authentication
+from tanist.protocol.ha_link import AckKind
+
+SECRET = b"a secret of sixteen bytes and more"
+KEYS = HaKeys("broker-a", Authentication.SECRET, SECRET)
+INCARNATION = b"i" * 16
+FILE_BYTES = 1024
+HEARTBEAT_S = 5.0
+SILENCE_S = 20.0
+
+
+@dataclass
+class Bytes:
+    """A log of plain bytes that begins at ``start``."""
+
+    data: bytes = b""
+    start: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.data)
+
+    def crc_before(self, log_offset: int, size_bytes: int) -> int:
+        begin = log_offset - size_bytes
+        assert self.start <= begin <= log_offset <= self.end
+        return zlib.crc32(self.data[begin - self.start : log_offset - self.start])
+
+
+@dataclass
+class MasterSide:
+    """A master's end, which sends its log whenever it may."""
+
+    log: Bytes
+    keys: HaKeys = KEYS
+    incarnation: bytes = INCARNATION
+    is_last_file_first: bool = False
+    nonce: bytes = b"m" * 16
+    link: MasterLink = field(init=False)
+    acked: list[int] = field(default_factory=list[int])
+    started: StartTransfer | None = None
+    closed: CloseLink | None = None
+    sent: bytes = b""
+
+    def __post_init__(self) -> None:
+        self.link = MasterLink(self.keys, self.nonce, self.look, 0.0, HEARTBEAT_S, SILENCE_S)
+
+    def look(self) -> MasterLog:
+        return MasterLog(
+            self.incarnation,
+            self.log.start,
+            self.log.end,
+            FILE_BYTES,
+            self.is_last_file_first,
+            self.log.crc_before,
+        )
+
+    def hear(self, data: bytes, now_s: float = 0.0) -> bytes:
+        """What the master sends on hearing this."""
+        return self.do(self.link.on_bytes(data, now_s=now_s), now_s)
+
+    def do(self, actions: list[MasterAction], now_s: float = 0.0) -> bytes:
+        out = b""
+        for action in actions:
+            match action:
+                case SendBytes(data):
+                    out += data
+                case StartTransfer():
+                    self.started = action
+                case TakeAck(acked_to):
+                    self.acked.append(acked_to)
+                case CloseLink():
+                    self.closed = action
+        out += self.push(now_s)
+        self.sent += out
+        return out
+
+    def push(self, now_s: float = 0.0, max_bytes: int = 100) -> bytes:
+        """The log that was not sent yet, in small frames."""
+        out = b""
+        while self.link.is_transferring and self.link.sent_to < self.log.end:
+            at = self.link.sent_to
+            body = self.log.data[at - self.log.start :][:max_bytes]
+            out += self.link.header(
+                at, len(body), log_end=self.log.end, take_crc=lambda body=body: zlib.crc32(body)
+            )
+            out += body
+            self.link.on_sent(at + len(body), now_s=now_s)
+        return out
+
+
+@dataclass
+class SlaveSide:
+    """A slave's end, which appends and acks at once."""
+
+    log: Bytes
+    keys: HaKeys = KEYS
+    incarnation: bytes = NO_INCARNATION
+    broker_id: int = 1
+    ack_kind: AckKind = AckKind.RECEIVED
+    nonce: bytes = b"s" * 16
+    refuses_appends: bool = False
+    link: SlaveLink = field(init=False)
+    closed: CloseLink | None = None
+    tables: list[bytes] = field(default_factory=list[bytes])
+    sent: bytes = b""
+    _held: bytes = b""
+
+    def __post_init__(self) -> None:
+        log = SlaveLog(self.incarnation, self.log.start, self.log.end, FILE_BYTES, self.log.crc_before)
+        self.link = SlaveLink(
+            self.keys, self.broker_id, self.nonce, log, self.ack_kind, 0.0, HEARTBEAT_S, SILENCE_S
+        )
+
+    def begin(self) -> bytes:
+        return self._do(self.link.on_connected())
+
+    def hear(self, data: bytes, now_s: float = 0.0) -> bytes:
+        """What the slave sends on hearing this."""
+        self._held += data
+        out = b""
+        while self._held and self.closed is None:
+            actions, used = self.link.on_bytes(memoryview(self._held), now_s=now_s)
+            out += self._do(actions)
+            self._held = self._held[used:]
+            if not used:
+                break
+        return out + self._do(self.link.on_held(self.link.log_end, now_s=now_s))
+
+    def tick(self, now_s: float) -> bytes:
+        return self._do(self.link.on_tick(now_s=now_s))
+
+    def _do(self, actions: list[SlaveAction]) -> bytes:
+        out = b""
+        for action in actions:
+            match action:
+                case SendBytes(data):
+                    out += data
+                case AppendLog(log_offset, body):
+                    self._append(log_offset, bytes(body))
+                case ApplyTable(change):
+                    self.tables.append(change)
+                case FollowLog(incarnation):
+                    self.incarnation = incarnation
+                case CloseLink():
+                    self.closed = action
+        self.sent += out
+        return out
+
+    def _append(self, log_offset: int, body: bytes) -> None:
+        if not self.log.data:
+            self.log.start = log_offset
+        assert log_offset == self.log.end
+        self.log.data += body
+        self.link.on_appended(self.log.end)
+
+
+def meet(master: MasterSide, slave: SlaveSide) -> None:
+    """Let both talk until neither has anything to say."""
+    to_master = slave.begin()
+    while to_master:
+        to_slave = master.hear(to_master)
+        to_master = slave.hear(to_slave) if to_slave else b""
