@@ -19,6 +19,7 @@ from tanist.model.data_version import DataVersion
 from tanist.protocol.ha_tables import (
     MAX_ENTRY_BYTES,
     DelayEntry,
+    DeletionEntry,
     Entry,
     GroupEntry,
     OffsetEntry,
@@ -65,8 +66,9 @@ class TablesFeed:
         self._due = {kind: _Due(is_whole=True) for kind in TableKind}
         """In the order in which they are told: a table that changes all the time must not hold up others."""
         self._pieces: Iterator[bytes] = iter(())
+        self._deleted_topics = state.store.deleted_topics
         self._watched = [
-            (state.topics.watchers, partial(self._changed, TableKind.TOPICS)),
+            (state.topics.watchers, self._topics_changed),
             (state.groups.watchers, partial(self._changed, TableKind.GROUPS)),
             (state.offsets.watchers, partial(self._changed, TableKind.OFFSETS)),
         ]
@@ -101,10 +103,19 @@ class TablesFeed:
             self._is_awake = True
             self._wake()
 
+    def _topics_changed(self, names: Iterable[str]) -> None:
+        self._changed(TableKind.TOPICS, names)
+        if self._state.store.deleted_topics is not self._deleted_topics:
+            self._deleted_topics = self._state.store.deleted_topics
+            self._all_changed(TableKind.DELETIONS)
+
     def _delivered(self, _level: int) -> None:
-        """There are few levels, so all of them are told."""
-        self._changed(TableKind.DELAYS, ())
-        self._due[TableKind.DELAYS].is_whole = True
+        self._all_changed(TableKind.DELAYS)
+
+    def _all_changed(self, kind: TableKind) -> None:
+        """A small table is told as a whole."""
+        self._changed(kind, ())
+        self._due[kind].is_whole = True
 
     def _pieces_of(self, kind: TableKind, due: _Due) -> Iterator[bytes]:
         look = _LOOKS[kind](self._state)
@@ -185,9 +196,19 @@ def _delays(state: BrokerState) -> _Look:
     return _Look(table.data_version, lambda: map(str, table.offset_table), find)
 
 
+def _deletions(state: BrokerState) -> _Look:
+    places = state.store.deleted_topics
+
+    def find(topic: str) -> list[Entry]:
+        return [DeletionEntry(topic, places[topic])]
+
+    return _Look(DataVersion(), lambda: places, find)
+
+
 _LOOKS: dict[TableKind, Callable[[BrokerState], _Look]] = {
     TableKind.TOPICS: _topics,
     TableKind.OFFSETS: _offsets,
     TableKind.DELAYS: _delays,
     TableKind.GROUPS: _groups,
+    TableKind.DELETIONS: _deletions,
 }

@@ -1,8 +1,8 @@
 """Takes over on a slave what its master tells of its tables (see ``protocol/ha_tables``).
 
 Pieces are gathered and applied as a whole, so that nobody sees half of a change. Topics and groups count
-at once: they say nothing about the log. Offsets wait for the log (``held_changes``). To save what was
-taken over is not done here: tasks of the broker do it now and then.
+at once: they say nothing about the log. Offsets, and where topics were deleted, wait for the log
+(``held_changes``). To save what was taken over is not done here: tasks of the broker do it now and then.
 """
 
 import logging
@@ -21,6 +21,7 @@ from tanist.protocol.bodies.sync import (
 )
 from tanist.protocol.ha_tables import (
     DelayEntry,
+    DeletionEntry,
     EntryT,
     GroupEntry,
     OffsetEntry,
@@ -39,6 +40,7 @@ MAX_CHANGE_BYTES = 256 << 20
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 _Queues = dict[int, QueueOffset]
+_WHOLE_ONLY = frozenset((TableKind.DELAYS, TableKind.DELETIONS))
 
 
 class TablesSink:
@@ -48,6 +50,7 @@ class TablesSink:
         self._state = state
         self._offsets = HeldChanges[str, _Queues]()
         self._delays = HeldChanges[int, QueueOffset]()
+        self._deletions = HeldChanges[str, int]()
         self._topics: TopicConfigTable | None = None
         """As the master told them on this link. What this broker added itself goes with the next change."""
         self._groups: SubscriptionGroupTable | None = None
@@ -66,6 +69,7 @@ class TablesSink:
         self._topics = self._groups = None
         self._offsets.clear()
         self._delays.clear()
+        self._deletions.clear()
         self._forget_pieces()
 
     def apply(self, change: bytes) -> None:
@@ -75,7 +79,7 @@ class TablesSink:
             raise RemoteProtocolError(f"a change of {piece.kind.name} begins or goes on out of turn")
         if self._pieces and (self._pieces[0].kind, self._pieces[0].is_whole) != (piece.kind, piece.is_whole):
             raise RemoteProtocolError(f"a piece of {piece.kind.name} lies in another change")
-        if not piece.is_whole and (piece.kind not in self._known or piece.kind is TableKind.DELAYS):
+        if not piece.is_whole and (piece.kind not in self._known or piece.kind in _WHOLE_ONLY):
             raise RemoteProtocolError(f"a part of {piece.kind.name} comes where all of it has to")
         self._gathered_bytes += len(change)
         if self._gathered_bytes > MAX_CHANGE_BYTES:
@@ -94,6 +98,9 @@ class TablesSink:
             self._apply_offsets(offsets)
         while (delays := self._delays.take(log_end)) is not None:
             self._apply_delays(delays)
+        while (deletions := self._deletions.take(log_end)) is not None:
+            places = {topic: place for topic, place in deletions.entries.items() if place is not None}
+            self._state.store.follow_deletions(places)
 
     def _forget_pieces(self) -> None:
         self._pieces = []
@@ -109,6 +116,8 @@ class TablesSink:
                 self._take_offsets(pieces)
             case TableKind.DELAYS:
                 self._take_delays(pieces)
+            case TableKind.DELETIONS:
+                self._take_deletions(pieces)
 
     def _take_topics(self, pieces: list[TablePiece]) -> None:
         changes = _gather(pieces, TopicEntry, lambda entry: entry.config.topic_name)
@@ -153,6 +162,12 @@ class TablesSink:
         entries = _gather(pieces, DelayEntry, lambda entry: str(entry.level))
         changes = {entry.level: entry.offset for entry in entries.values() if entry is not None}
         self._delays.add(_change(pieces, changes))
+        self.on_appended()
+
+    def _take_deletions(self, pieces: list[TablePiece]) -> None:
+        entries = _gather(pieces, DeletionEntry, lambda entry: entry.topic)
+        changes = {entry.topic: entry.log_offset for entry in entries.values() if entry is not None}
+        self._deletions.add(_change(pieces, changes))
         self.on_appended()
 
     def _apply_offsets(self, change: Change[str, _Queues]) -> None:

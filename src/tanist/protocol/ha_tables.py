@@ -35,6 +35,7 @@ class TableKind(IntEnum):
     OFFSETS = 2
     DELAYS = 3
     GROUPS = 4
+    DELETIONS = 5
 
 
 class _Packed(msgspec.Struct, frozen=True, array_like=True):
@@ -69,7 +70,14 @@ class DelayEntry(_Packed, frozen=True):
     offset: QueueOffset64
 
 
-Entry = TopicEntry | GroupEntry | OffsetEntry | DelayEntry
+class DeletionEntry(_Packed, frozen=True):
+    """Where in the log a topic was deleted: what it had before is gone."""
+
+    topic: str
+    log_offset: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
+
+
+Entry = TopicEntry | GroupEntry | OffsetEntry | DelayEntry | DeletionEntry
 
 
 class TablePiece(_Packed, frozen=True, kw_only=True):
@@ -84,7 +92,7 @@ class TablePiece(_Packed, frozen=True, kw_only=True):
     entries: list[msgspec.Raw] = []
 
 
-EntryT = TypeVar("EntryT", TopicEntry, GroupEntry, OffsetEntry, DelayEntry)
+EntryT = TypeVar("EntryT", TopicEntry, GroupEntry, OffsetEntry, DelayEntry, DeletionEntry)
 
 _ENCODER = msgspec.msgpack.Encoder()
 _PIECES = msgspec.msgpack.Decoder(TablePiece)
