@@ -221,7 +221,7 @@ class Broker:
                 for name, start_save, interval_ms in (
                     (
                         "offsets",
-                        state.offsets.start_save,
+                        partial(_start_save_offsets, state),
                         lambda: state.settings.flush_consumer_offset_interval,
                     ),
                     (
@@ -390,7 +390,24 @@ def _save_at_end(state: BrokerState) -> None:
     except (MQError, OSError) as error:
         # The next start finds in the log what was delivered.
         _log.warning("delay offsets are not saved reason=%s", error)
+    # A master has saved its own at every change.
+    for start_save in (state.topics.start_save, state.groups.start_save):
+        if finish := start_save():
+            finish()
     state.offsets.save()
+
+
+def _start_save_offsets(state: BrokerState) -> Callable[[], None] | None:
+    """A slave's after the log: they say how far transactions are done with, and it may be master next."""
+    finish = state.offsets.start_save()
+    if finish is None or not state.settings.is_slave:
+        return finish
+
+    def finish_after_flush() -> None:
+        state.store.flush()
+        finish()
+
+    return finish_after_flush
 
 
 async def _saving(
