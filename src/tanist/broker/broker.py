@@ -235,7 +235,11 @@ class Broker:
         """Serve the slaves, or follow the master."""
         if ha_bound is not None:
             async with state.replication.serving_slaves(ha_bound, None):
-                yield
+                try:
+                    yield
+                finally:
+                    # Whoever waits for a slave's ack gets it while there is a link for it.
+                    await state.writer.close(_FLUSH_GRACE_S)
             return
         task = tasks.create_task(_lasting("following", state.replication.make_follower(None).run))
         try:
