@@ -151,7 +151,7 @@ class Broker:
             Parts(self._settings, self._ha, self._tls, store, writer, flusher, self._clock)
         )
         if self._settings.broker_role is BrokerRole.SYNC_MASTER:
-            writer.pending.double_write = replication.double_write
+            writer.pending.use(replication.double_write)
         file = ConfigFile(self._config_file) if self._config_file is not None else None
         topics = TopicTable.open(ConfigTable(disk, root, TopicConfigTable), self._settings, self._clock)
         topics.add_several(self._topics, max_new=len(self._topics))
