@@ -1,7 +1,7 @@
 """A master's HA port: who comes is judged, who is let in gets the log, and what it acks is believed.
 
 All checks are in the pure ends of the links; here are the sockets, the bounds on how many there may be, and
-the log lines. A peer that keeps coming with the same fault is told of once.
+the log lines. A peer that keeps coming with the same kind of fault is told of once a minute.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from tanist.ha.replicas import RefusedPeer, Replica, ReplicaTable
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_connection import Crcs, Sending, SlaveConnection
 from tanist.ha.tables import FeedMaker
-from tanist.log import ToldFailures
+from tanist.ha.told import ToldRefusals
 from tanist.protocol.ha_hello import NONCE_BYTES
 from tanist.store import MessageStore
 
@@ -31,7 +31,6 @@ _log = logging.getLogger(__name__)
 
 MAX_UNPROVEN = 64
 """So many peers may be about to prove themselves at a time."""
-_MAX_TOLD = 256
 _REFUSALS = frozenset(CloseKind) - {CloseKind.LOST, CloseKind.STOPPED, CloseKind.REPLACED, CloseKind.SILENT}
 
 
@@ -65,10 +64,10 @@ class Acceptor:
             ),
             hello_s=HELLO_S,
         )
-        self._connections: set[SlaveConnection] = set()
+        # In the order in which they came.
+        self._connections: dict[SlaveConnection, None] = {}
         self._server: asyncio.Server | None = None
-        self._failures = ToldFailures()
-        self._told_count = 0
+        self._told = ToldRefusals()
         self.marks = EndMarks(master.store.log.log_end, master.clock.now_ms())
         """From which a slave's lag is told in time."""
 
@@ -115,10 +114,12 @@ class Acceptor:
     # What a connection asks and tells.
 
     def on_open(self, connection: SlaveConnection) -> None:
-        self._connections.add(connection)
+        self._connections[connection] = None
         _log.debug("ha service receive new connection peer=%s", connection.wire.peer)
-        if sum(not other.is_proven for other in self._connections) > MAX_UNPROVEN:
-            connection.close(CloseKind.TOO_SLOW, f"{MAX_UNPROVEN} others are about to prove themselves")
+        unproven = [other for other in self._connections if not other.is_proven and not other.is_closing]
+        if len(unproven) > MAX_UNPROVEN:
+            # The oldest: whoever opens connections and says nothing does not keep slaves out, who are quick.
+            unproven[0].close(CloseKind.TOO_SLOW, f"{MAX_UNPROVEN} others are about to prove themselves")
 
     def choose_end(self, connection: SlaveConnection, first: bytes) -> MasterEnd | CloseLink:  # noqa: ARG002
         settings = self._master.settings
@@ -126,7 +127,7 @@ class Acceptor:
             keys=self._master.keys,
             nonce=secrets.token_bytes(NONCE_BYTES),
             look_at_log=self._look_at_log,
-            now_s=asyncio.get_running_loop().time(),
+            now_s=connection.opened_s,
             heartbeat_s=settings.ha_send_heartbeat_interval / 1000,
             silence_s=settings.ha_housekeeping_interval / 1000,
         )
@@ -148,8 +149,6 @@ class Acceptor:
             "slave joined peer=%s id=%s request offset=%d master transfer data from=%d",
             *(replica.peer, replica.broker_id, replica.requested_to, replica.sent_from),
         )
-        if self._failures.is_over(_host(replica.peer)):
-            self._told_count -= 1
         if before is not None:
             self._replace(before, replica)
         self._master.on_replicas()
@@ -161,7 +160,7 @@ class Acceptor:
         self._master.on_replicas()
 
     def on_closed(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
-        self._connections.discard(connection)
+        del self._connections[connection]
         if kind in _REFUSALS:
             self._note_refused(connection, kind, reason)
         if connection.replica is not None:
@@ -192,14 +191,12 @@ class Acceptor:
                 connection.close(CloseKind.REPLACED, f"it is connected anew from {replica.peer}")
 
     def _note_refused(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
-        peer = connection.wire.peer
+        peer, now_ms = connection.wire.peer, self._master.clock.now_ms()
         received = connection.first_bytes.hex()
         self._master.replicas.refuse(
-            RefusedPeer(peer, f"{kind.value}: {reason}", received, self._master.clock.now_ms()),
-            kind=kind.value,
+            RefusedPeer(peer, f"{kind.value}: {reason}", received, now_ms), kind=kind.value
         )
-        if self._told_count < _MAX_TOLD and self._failures.is_news(_host(peer), f"{kind.value}: {reason}"):
-            self._told_count += 1
+        if self._told.is_news(_host(peer), kind.value, now_ms=now_ms):
             _log.warning(
                 "peer on the ha port refused peer=%s kind=%s reason=%s received=%s",
                 *(peer, kind.value, reason, received),

@@ -5,7 +5,9 @@ import zlib
 from dataclasses import dataclass
 from typing import Protocol
 
+from tanist.errors import OffsetOutOfRange
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
+from tanist.ha.admission import deleted_before
 from tanist.ha.master_end import MasterEnd
 from tanist.ha.replicas import Replica
 from tanist.ha.tables import FeedMaker, TableFeed
@@ -76,6 +78,8 @@ class SlaveConnection(asyncio.Protocol):
     """One peer on the HA port."""
 
     wire: Wire
+    opened_s: float
+    """From then on it has its time to prove itself, whenever it begins."""
 
     def __init__(self, keeper: Keeper, sending: Sending) -> None:
         self._keeper = keeper
@@ -98,11 +102,15 @@ class SlaveConnection(asyncio.Protocol):
     def is_proven(self) -> bool:
         return self.replica is not None
 
+    @property
+    def is_closing(self) -> bool:
+        return self._closing is not None
+
     # What the event loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.wire = Wire(transport)
-        self._opened_s = self._loop.time()
+        self.opened_s = self._loop.time()
         self._timer = self._loop.call_later(self._sending.hello_s, self._on_timer)
         self._keeper.on_open(self)
 
@@ -154,7 +162,11 @@ class SlaveConnection(asyncio.Protocol):
             if self._throttle is not None and (wait_s := self._throttle.wait_s(self._loop.time())):
                 self._later = self._loop.call_later(wait_s, self._push_later)
                 return
-            turn_bytes += self._send_log(end, log)
+            try:
+                turn_bytes += self._send_log(end, log)
+            except OffsetOutOfRange:
+                self.close(CloseKind.REFUSED, deleted_before(end.sent_to).text)
+                return
 
     def close(self, kind: CloseKind, reason: str) -> None:
         """End the link."""
