@@ -164,7 +164,7 @@ class Broker:
             Parts(self._settings, self._ha, self._tls, store, writer, flusher, self._clock)
         )
         if self._settings.broker_role is BrokerRole.SYNC_MASTER:
-            writer.pending.double_write = replication.double_write
+            writer.pending.use(replication.double_write)
         file = ConfigFile(self._config_file) if self._config_file is not None else None
         topics = TopicTable.open(ConfigTable(disk, root, TopicConfigTable), self._settings, self._clock)
         topics.add_several(self._topics, max_new=len(self._topics))
@@ -261,7 +261,11 @@ class Broker:
         """Serve the slaves, or follow the master."""
         if ha_bound is not None:
             async with state.replication.serving_slaves(ha_bound, partial(TablesFeed, state)):
-                yield None
+                try:
+                    yield None
+                finally:
+                    # Whoever waits for a slave's ack gets it while there is a link for it.
+                    await state.writer.close(_FLUSH_GRACE_S)
             return
         client = RemotingClient(tls=self._tls)
         following = Following(state, client)

@@ -36,7 +36,7 @@ class _Answering:
         self.connection = FakeConnection("10.0.0.5:40112")
         if slaves is not None:
             self.slaves = slaves
-            self.pending.double_write = slaves.double_write
+            self.pending.use(slaves.double_write)
 
     def send(self, number: int = 0, *, tells_why_not: bool = True) -> Appended:
         """Append a message whose answer waits until it is safe."""

@@ -56,7 +56,7 @@ class _Master:
         self.broker = broker
         self.state = broker.state
         self.slaves = PlayedSlaves(ha)
-        self.state.writer.pending.double_write = self.slaves.double_write
+        self.state.writer.pending.use(self.slaves.double_write)
         self.slave = self.slaves.join(acked_to=self.log_end)
         self.connection = FakeConnection()
         self.keeper = TransactionKeeper(self.state)
