@@ -122,6 +122,8 @@ def test_a_writer_that_closed_leaves_the_rest_of_the_dispatch_to_the_store(tmp_p
     count = 2 * BATCH_RECORDS + 9
 
     async def scenario() -> None:
+        failures: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
         with open_store(tmp_path / "master", settings) as master:
             master.append_batch([make_message(number) for number in range(count)])
             async with working_broker(tmp_path, store_settings=settings) as broker:
@@ -135,5 +137,6 @@ def test_a_writer_that_closed_leaves_the_rest_of_the_dispatch_to_the_store(tmp_p
                 store.close()
                 assert max_offset(store) == count - 1
                 await turns()
+        assert failures == []
 
     asyncio.run(scenario())
