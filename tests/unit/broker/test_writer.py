@@ -140,3 +140,15 @@ def test_a_writer_that_closed_leaves_the_rest_of_the_dispatch_to_the_store(tmp_p
         assert failures == []
 
     asyncio.run(scenario())
+
+
+def test_slaves_get_also_what_was_appended_last_before_the_end(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            ends: list[int] = []
+            broker.state.writer.on_appended.append(lambda: ends.append(broker.state.store.log.log_end))
+            appended = broker.state.writer.append(make_message())
+            await broker.state.writer.close(5)
+            assert ends == [appended.end]
+
+    asyncio.run(scenario())
