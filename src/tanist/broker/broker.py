@@ -24,6 +24,7 @@ from tanist.broker.clients import ClientTable
 from tanist.broker.delays.delivery import Delivery
 from tanist.broker.delays.rules import DelayRules
 from tanist.broker.delays.table import DelayTable
+from tanist.broker.following import Following
 from tanist.broker.groups import GroupTable
 from tanist.broker.ha_port import bind_ha_port
 from tanist.broker.handlers import all_routes, clients, consumption, fast_routes
@@ -42,6 +43,7 @@ from tanist.broker.replication import Parts, Replication
 from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerRole, BrokerSettings
 from tanist.broker.slave_role import without_writes
 from tanist.broker.state import BrokerState
+from tanist.broker.tables_feed import TablesFeed
 from tanist.broker.topics import TopicTable
 from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.broker.writer import LogWriter
@@ -72,6 +74,8 @@ _LINGER_S = 0.2
 _FLUSH_GRACE_S = 1.0
 _CLIENT_SCAN_S = 10.0
 _AFTER_FAILURE_S = 1.0
+_FOLLOWED_SAVE_MS = 1_000
+"""How often a slave saves what its master told of topics and groups."""
 
 
 class Broker:
@@ -139,9 +143,9 @@ class Broker:
                 async with (
                     self._chores(state, flusher, tasks),
                     self._listening(bound, state, keeper),
-                    self._replicating(ha_bound, state, tasks),
+                    self._replicating(ha_bound, state, tasks) as following,
                     self._keeping_transactions(state, keeper, tasks),
-                    self._registered(state, tasks),
+                    self._registered(state, tasks, following),
                 ):
                     yield
 
@@ -235,18 +239,28 @@ class Broker:
     @asynccontextmanager
     async def _replicating(
         self, ha_bound: socket.socket | None, state: BrokerState, tasks: asyncio.TaskGroup
-    ) -> AsyncGenerator[None]:
+    ) -> AsyncGenerator[Following | None]:
         """Serve the slaves, or follow the master."""
         if ha_bound is not None:
-            async with state.replication.serving_slaves(ha_bound, None):
-                yield
+            async with state.replication.serving_slaves(ha_bound, partial(TablesFeed, state)):
+                yield None
             return
-        task = tasks.create_task(_lasting("following", state.replication.make_follower(None).run))
+        client = RemotingClient(tls=self._tls)
+        following = Following(state, client)
+        chores = [
+            tasks.create_task(_lasting(name, partial(_saving, start_save, lambda: _FOLLOWED_SAVE_MS)))
+            for name, start_save in (("topics", state.topics.start_save), ("groups", state.groups.start_save))
+        ]
+        chores.append(tasks.create_task(_lasting("following", following.follower.run)))
+        following.sync.start(tasks)
         try:
-            yield
+            yield following
         finally:
-            task.cancel()
-            await asyncio.wait([task])
+            for chore in chores:
+                chore.cancel()
+            await asyncio.wait(chores)
+            await following.sync.close()
+            await client.close()
 
     @asynccontextmanager
     async def _keeping_transactions(
@@ -324,10 +338,14 @@ class Broker:
         return ConfigError("listenPort", self._settings.listen_port, remedy)
 
     @asynccontextmanager
-    async def _registered(self, state: BrokerState, tasks: asyncio.TaskGroup) -> AsyncGenerator[None]:
+    async def _registered(
+        self, state: BrokerState, tasks: asyncio.TaskGroup, following: Following | None
+    ) -> AsyncGenerator[None]:
         client = RemotingClient(tls=self._tls, on_disconnect=lambda _server: registration.connection_lost())
         registration = Registration(state, client)
         state.topics.on_change(registration.topics_changed)
+        if following is not None:
+            registration.on_master(following.use_master)
         try:
             await registration.register()
             task = tasks.create_task(_lasting("registration", registration.run))

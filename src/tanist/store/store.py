@@ -162,14 +162,6 @@ class MessageStore:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    incarnation = bytes(16)
-
-    def make_incarnation(self, fresh: bytes) -> None:
-        self.incarnation = fresh
-
-    def adopt_incarnation(self, value: bytes) -> None:
-        self.incarnation = value
-
     # Writing
 
     def append(self, message: Message) -> Appended:
