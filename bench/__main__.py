@@ -6,7 +6,7 @@ Without a name those are left out that run beside Apache RocketMQ if its jars wo
 import sys
 from collections.abc import Callable
 
-from bench import broker, clients, embedded, frames, log, queues, remoting
+from bench import broker, clients, embedded, frames, ha, log, queues, remoting
 from bench.table import Row, print_rows
 from tests.support.rocketmq.jars import is_fetched
 
@@ -19,21 +19,23 @@ _BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "broker": broker.run,
     "clients": clients.run,
     "clients-rocketmq": clients.run_at_rocketmq,
+    "ha": ha.run,
 }
-_BESIDE_ROCKETMQ = ("broker", "clients", "clients-rocketmq")
+_PARTS = ha.parts()
+"""Of one of the above."""
+_BESIDE_ROCKETMQ = ("broker", "clients", "clients-rocketmq", "ha")
 
 
 def main(names: list[str]) -> int:
-    unknown = set(names) - set(_BENCHMARKS)
+    known = {**_BENCHMARKS, **_PARTS}
+    unknown = set(names) - set(known)
     if unknown:
-        print(
-            f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(_BENCHMARKS)}", file=sys.stderr
-        )
+        print(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     rows: list[Row] = []
     for name in names or _ready():
         print(f"running {name} …", file=sys.stderr)
-        rows += _BENCHMARKS[name]()
+        rows += known[name]()
     print_rows(rows)
     return 0 if all(row.is_met is not False for row in rows) else 1
 

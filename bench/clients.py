@@ -24,6 +24,7 @@ from pathlib import Path
 import msgspec
 
 from bench.other_clients import other_clients
+from bench.own_process import own_process
 from bench.table import Row
 from tests.support.partners import PartnerMissing
 from tests.support.rocketmq.cluster import RocketMQ
@@ -161,7 +162,7 @@ def _run(site: Callable[[Path], AbstractContextManager[str]]) -> list[Row]:
             home = Path(name)
             name_server = running.enter_context(site(home))
             java = running.enter_context(java_clients(_LINE, home / "java", flags=FULL_SPEED))
-            ours = running.enter_context(_our_clients(home / "ours"))
+            ours = running.enter_context(own_process("bench.client_steps", home / "ours"))
             others = running.enter_context(other_clients(home, name_server, cluster=_CLUSTER))
             sides = [_Side("tanist", ours, name_server), _Side("java", java, name_server)]
             # The producers of the others want to know that the topic is there.
@@ -174,15 +175,6 @@ def _run(site: Callable[[Path], AbstractContextManager[str]]) -> list[Row]:
             return _race(*sides) + [_lack_row(who, why) for who, why in others.lacks.items()]
     except PartnerMissing as lack:
         raise SystemExit(f"clients: {lack}") from lack
-
-
-def _our_clients(home: Path) -> ScenarioProcess:
-    return ScenarioProcess([sys.executable, "-m", "bench.client_steps"], home, env=_environment())
-
-
-def _environment() -> dict[str, str]:
-    """What lets a process that runs elsewhere import what we can import."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from tanist.broker.clients import ClientTable
 from tanist.broker.delays.delivery import Delivery
 from tanist.broker.delays.rules import DelayRules
 from tanist.broker.delays.table import DelayTable
+from tanist.broker.following import Following
 from tanist.broker.groups import GroupTable
 from tanist.broker.ha_port import bind_ha_port
 from tanist.broker.handlers import all_routes, clients, consumption, fast_routes
@@ -40,7 +41,9 @@ from tanist.broker.pull_progress import PullProgress
 from tanist.broker.registration import Registration
 from tanist.broker.replication import Parts, Replication
 from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerRole, BrokerSettings
+from tanist.broker.slave_role import without_writes
 from tanist.broker.state import BrokerState
+from tanist.broker.tables_feed import TablesFeed
 from tanist.broker.topics import TopicTable
 from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.broker.writer import LogWriter
@@ -71,6 +74,8 @@ _LINGER_S = 0.2
 _FLUSH_GRACE_S = 1.0
 _CLIENT_SCAN_S = 10.0
 _AFTER_FAILURE_S = 1.0
+_FOLLOWED_SAVE_MS = 1_000
+"""How often a slave saves what its master told of topics and groups."""
 
 
 class Broker:
@@ -138,9 +143,9 @@ class Broker:
                 async with (
                     self._chores(state, flusher, tasks),
                     self._listening(bound, state, keeper),
-                    self._replicating(ha_bound, state, tasks),
+                    self._replicating(ha_bound, state, tasks) as following,
                     self._keeping_transactions(state, keeper, tasks),
-                    self._registered(state, tasks),
+                    self._registered(state, tasks, following),
                 ):
                     yield
 
@@ -189,13 +194,11 @@ class Broker:
         self, state: BrokerState, flusher: Flusher, tasks: asyncio.TaskGroup
     ) -> AsyncGenerator[None]:
         """Do what has to be done now and then; at the end the offsets are saved once more."""
-        counting, delivery = Counting(state), Delivery(state)
-        state.store.dispatcher.listeners += [counting.on_indexed, delivery.on_indexed]
-        delays = state.delays
+        counting, delays = Counting(state), state.delays
+        state.store.dispatcher.listeners.append(counting.on_indexed)
         chores = [
             tasks.create_task(_lasting("flush", flusher.run)),
             tasks.create_task(_lasting("upkeep", state.upkeep.run)),
-            tasks.create_task(_lasting("delivery", delivery.run)),
             *(
                 tasks.create_task(_lasting(name, partial(_saving, start_save, interval_ms)))
                 for name, start_save, interval_ms in (
@@ -217,6 +220,11 @@ class Broker:
         ]
         if self._guard is not None:
             chores.append(tasks.create_task(_lasting("access rules", self._guard.watch)))
+        if not state.settings.is_slave:
+            # What a slave delivered would make its log another one than its master's.
+            delivery = Delivery(state)
+            state.store.dispatcher.listeners.append(delivery.on_indexed)
+            chores.append(tasks.create_task(_lasting("delivery", delivery.run)))
         try:
             yield
         finally:
@@ -231,24 +239,40 @@ class Broker:
     @asynccontextmanager
     async def _replicating(
         self, ha_bound: socket.socket | None, state: BrokerState, tasks: asyncio.TaskGroup
-    ) -> AsyncGenerator[None]:
+    ) -> AsyncGenerator[Following | None]:
         """Serve the slaves, or follow the master."""
         if ha_bound is not None:
-            async with state.replication.serving_slaves(ha_bound, None):
-                yield
+            async with state.replication.serving_slaves(ha_bound, partial(TablesFeed, state)):
+                yield None
             return
-        task = tasks.create_task(_lasting("following", state.replication.make_follower(None).run))
+        client = RemotingClient(tls=self._tls)
+        following = Following(state, client)
+        chores = [
+            tasks.create_task(_lasting(name, partial(_saving, start_save, lambda: _FOLLOWED_SAVE_MS)))
+            for name, start_save in (("topics", state.topics.start_save), ("groups", state.groups.start_save))
+        ]
+        chores.append(tasks.create_task(_lasting("following", following.follower.run)))
+        following.sync.start(tasks)
         try:
-            yield
+            yield following
         finally:
-            task.cancel()
-            await asyncio.wait([task])
+            for chore in chores:
+                chore.cancel()
+            await asyncio.wait(chores)
+            await following.sync.close()
+            await client.close()
 
     @asynccontextmanager
     async def _keeping_transactions(
         self, state: BrokerState, keeper: TransactionKeeper, tasks: asyncio.TaskGroup
     ) -> AsyncGenerator[None]:
-        """Ask about transactions; at the end, while the log still takes it, note what is done with."""
+        """Ask about transactions; at the end, while the log still takes it, note what is done with.
+
+        On a slave nobody does: its master asks, and its producers answer there.
+        """
+        if state.settings.is_slave:
+            yield
+            return
         state.store.dispatcher.listeners.append(keeper.on_indexed)
         task = tasks.create_task(_lasting("transactions", keeper.run))
         try:
@@ -262,8 +286,9 @@ class Broker:
     async def _listening(
         self, bound: socket.socket, state: BrokerState, keeper: TransactionKeeper
     ) -> AsyncGenerator[None]:
-        # Before the first request comes.
-        keeper.open()
+        if not state.settings.is_slave:
+            # Before the first request comes.
+            keeper.open()
         pulls = PullHandler(state)
         state.store.dispatcher.listeners.append(pulls.on_indexed)
 
@@ -272,6 +297,8 @@ class Broker:
             clients.on_lost(state, connection)
 
         routes = all_routes(state, pulls, keeper)
+        if state.settings.is_slave:
+            routes = without_writes(routes)
         if self._guard is not None:
             routes = self._guard.guard(routes, Needs(self._settings, partial(topic_at, state.store)))
         main = RemotingServer(routes, limits=self._limits, tls=self._tls, on_close=on_close)
@@ -311,10 +338,14 @@ class Broker:
         return ConfigError("listenPort", self._settings.listen_port, remedy)
 
     @asynccontextmanager
-    async def _registered(self, state: BrokerState, tasks: asyncio.TaskGroup) -> AsyncGenerator[None]:
+    async def _registered(
+        self, state: BrokerState, tasks: asyncio.TaskGroup, following: Following | None
+    ) -> AsyncGenerator[None]:
         client = RemotingClient(tls=self._tls, on_disconnect=lambda _server: registration.connection_lost())
         registration = Registration(state, client)
         state.topics.on_change(registration.topics_changed)
+        if following is not None:
+            registration.on_master(following.use_master)
         try:
             await registration.register()
             task = tasks.create_task(_lasting("registration", registration.run))

@@ -86,7 +86,8 @@ class GroupTable:
         known: dict[str, SubscriptionGroupConfig] = {}
         new: dict[str, SubscriptionGroupConfig] = {}
         room = min(max_new, self.settings.max_subscription_group_count - len(self.table.groups))
-        if not self.settings.auto_create_subscription_group:
+        if not self.settings.auto_create_subscription_group or self.settings.is_slave:
+            # The groups of a slave are those of its master.
             room = 0
         for group in groups:
             if (found := self.find(group)) is not None:

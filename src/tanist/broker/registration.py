@@ -2,11 +2,15 @@
 
 Every 30 s, at once when a topic changes or a connection is lost, and soon when a name server could not be
 told. Each name server has its own connection, which must stay open: it forgets a broker with it.
+
+A slave is told in return where its master is. It asks again soon while nobody knows, and keeps to the last
+answer: the master may be away from its name server and still be there.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -14,11 +18,16 @@ from tanist.broker.ha_port import ha_address
 from tanist.broker.state import BrokerState
 from tanist.errors import MQError
 from tanist.log import ToldFailures
+from tanist.model.host import is_host_and_port
 from tanist.protocol.bodies.registration import RegisterBrokerBody, encode_registration, registration_crc
 from tanist.protocol.bodies.sync import TopicConfigTable
 from tanist.protocol.codes import OUR_VERSION, RequestCode, ResponseCode
 from tanist.protocol.command import Command
-from tanist.protocol.headers.nameserver import BrokerIdentityRequest, RegisterBrokerRequest
+from tanist.protocol.headers.nameserver import (
+    BrokerIdentityRequest,
+    RegisterBrokerRequest,
+    RegisterBrokerResponse,
+)
 from tanist.remoting import RemotingClient
 
 _log = logging.getLogger(__name__)
@@ -32,6 +41,16 @@ _FAREWELL_TIMEOUT_S = 1.0
 """A broker that stops does not wait long: a name server forgets it with its connection anyway."""
 
 
+@dataclass(frozen=True, slots=True)
+class MasterPlace:
+    """Where the master of a slave is."""
+
+    address: str
+    """Its own port."""
+    ha_address: str
+    """Its port for slaves."""
+
+
 class Registration:
     """Keeps one broker registered for as long as ``run`` runs."""
 
@@ -39,8 +58,14 @@ class Registration:
         self._state = state
         self._client = client
         self._changed = asyncio.Event()
-        self._failure_count = 0
+        self._again_count = 0
         self._failures = ToldFailures()
+        self._master: MasterPlace | None = None
+        self._master_listeners: list[Callable[[MasterPlace], None]] = []
+
+    def on_master(self, listener: Callable[[MasterPlace], None]) -> None:
+        """Have ``listener`` told where the master is, whenever that is another place than before."""
+        self._master_listeners.append(listener)
 
     def topics_changed(self) -> None:
         """Register again at once: a new topic has no route before that."""
@@ -63,37 +88,54 @@ class Registration:
 
     async def register(self) -> None:
         """Register with every name server now. What fails is told in the log and tried again later."""
-        are_all_told = await self._tell_all(self._registration, _TIMEOUT_S)
-        self._failure_count = 0 if are_all_told else self._failure_count + 1
+        answers = await self._tell_all(self._registration, _TIMEOUT_S)
+        is_done = None not in answers
+        if self._state.settings.is_slave:
+            is_done &= self._find_master(answers)
+        self._again_count = 0 if is_done else self._again_count + 1
 
     async def unregister(self) -> None:
         """Have every name server forget this broker: clients stop coming at once."""
         await self._tell_all(self._unregistration, _FAREWELL_TIMEOUT_S)
 
     def _again_s(self) -> float:
-        """When to register again: after failures soon, and then less and less often."""
+        """When to register again: soon if something is missing, and then less and less often."""
         period_s = self._state.settings.register_period_s
-        if self._failure_count == 0:
+        if self._again_count == 0:
             return period_s
-        return min(period_s, _LAST_AGAIN_S, _FIRST_AGAIN_S * self._failure_count)
+        return min(period_s, _LAST_AGAIN_S, _FIRST_AGAIN_S * self._again_count)
 
-    async def _tell_all(self, make_request: Callable[[], Command], timeout_s: float) -> bool:
-        """Whether all of them know now."""
+    def _find_master(self, answers: Sequence[Command | None]) -> bool:
+        """Take over the first answer that tells where the master is; whether there is one."""
+        place = next(filter(None, (_master_place(answer) for answer in answers if answer is not None)), None)
+        if place is None:
+            return False
+        if place != self._master:
+            _log.info("master found address=%s ha_address=%s", place.address, place.ha_address)
+            self._master = place
+            for listener in self._master_listeners:
+                listener(place)
+        return True
+
+    async def _tell_all(self, make_request: Callable[[], Command], timeout_s: float) -> list[Command | None]:
+        """What the name servers answer, in their order; None for one that does not know now."""
         servers = self._state.settings.name_servers
-        return all(await asyncio.gather(*(self._tell(server, make_request, timeout_s) for server in servers)))
+        return await asyncio.gather(*(self._tell(server, make_request, timeout_s) for server in servers))
 
-    async def _tell(self, server: str, make_request: Callable[[], Command], timeout_s: float) -> bool:
+    async def _tell(
+        self, server: str, make_request: Callable[[], Command], timeout_s: float
+    ) -> Command | None:
         try:
             answer = await self._client.request(server, make_request(), timeout_s=timeout_s)
         except MQError as error:
             self._note_failure(server, str(error))
-            return False
+            return None
         if answer.code != ResponseCode.SUCCESS:
             self._note_failure(server, f"it answers {answer.code}, {answer.remark}")
-            return False
+            return None
         if self._failures.is_over(server):
             _log.info("name server is told again name_server=%s", server)
-        return True
+        return answer
 
     def _note_failure(self, server: str, reason: str) -> None:
         if self._failures.is_news(server, reason):
@@ -137,3 +179,12 @@ class Registration:
             broker_id=settings.broker_id,
         )
         return Command.request(RequestCode.UNREGISTER_BROKER, header)
+
+
+def _master_place(answer: Command) -> MasterPlace | None:
+    """Where the master is, if the name server knows."""
+    header = answer.header(RegisterBrokerResponse)
+    address, ha_address = header.master_addr or "", header.ha_server_addr or ""
+    if not (is_host_and_port(address) and is_host_and_port(ha_address)):
+        return None
+    return MasterPlace(address, ha_address)

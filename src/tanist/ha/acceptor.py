@@ -1,7 +1,7 @@
 """A master's HA port: who comes is judged, who is let in gets the log, and what it acks is believed.
 
 All checks are in the pure ends of the links; here are the sockets, the bounds on how many there may be, and
-the log lines. A peer that keeps coming with the same fault is told of once.
+the log lines. A peer that keeps coming with the same kind of fault is told of once a minute.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tanist.ha.replicas import Dialect, RefusedPeer, Replica, ReplicaTable
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_connection import Crcs, Sending, SlaveConnection
 from tanist.ha.tables import FeedMaker
-from tanist.log import ToldFailures
+from tanist.ha.told import ToldRefusals
 from tanist.protocol.ha_hello import NONCE_BYTES
 from tanist.store import MessageStore
 
@@ -33,9 +33,9 @@ _log = logging.getLogger(__name__)
 
 MAX_UNPROVEN = 64
 """So many peers may be about to prove themselves at a time."""
-_MAX_TOLD = 256
 _CLASSIC_PAUSE_S = 1.0
 """A slave of RocketMQ 4 that was refused is back at once, again and again: it is heard once in this time."""
+_MAX_PAUSES = 256
 _REFUSALS = frozenset(CloseKind) - {CloseKind.LOST, CloseKind.STOPPED, CloseKind.REPLACED, CloseKind.SILENT}
 
 
@@ -70,10 +70,10 @@ class Acceptor:
         )
         self._peers = Peers.of(settings)
         self._classic_refused_s: dict[str, float] = {}
-        self._connections: set[SlaveConnection] = set()
+        # In the order in which they came.
+        self._connections: dict[SlaveConnection, None] = {}
         self._server: asyncio.Server | None = None
-        self._failures = ToldFailures()
-        self._told_count = 0
+        self._told = ToldRefusals()
         self.marks = EndMarks(master.store.log.log_end, master.clock.now_ms())
         """From which a slave's lag is told in time."""
 
@@ -120,10 +120,12 @@ class Acceptor:
     # What a connection asks and tells.
 
     def on_open(self, connection: SlaveConnection) -> float:
-        self._connections.add(connection)
+        self._connections[connection] = None
         _log.debug("ha service receive new connection peer=%s", connection.wire.peer)
-        if sum(not other.is_proven for other in self._connections) > MAX_UNPROVEN:
-            connection.close(CloseKind.TOO_SLOW, f"{MAX_UNPROVEN} others are about to prove themselves")
+        unproven = [other for other in self._connections if not other.is_proven and not other.is_closing]
+        if len(unproven) > MAX_UNPROVEN:
+            # The oldest: whoever opens connections and says nothing does not keep slaves out, who are quick.
+            unproven[0].close(CloseKind.TOO_SLOW, f"{MAX_UNPROVEN} others are about to prove themselves")
         host = _host(connection.wire.peer)
         if not self._peers.may_be_classic(host):
             return HELLO_S
@@ -135,7 +137,7 @@ class Acceptor:
 
     def choose_end(self, connection: SlaveConnection, first: bytes) -> MasterEnd | CloseLink:
         settings = self._master.settings
-        now_s = asyncio.get_running_loop().time()
+        now_s = connection.opened_s
         heartbeat_s = settings.ha_send_heartbeat_interval / 1000
         silence_s = settings.ha_housekeeping_interval / 1000
         match self._peers.dialect(first[0], _host(connection.wire.peer)):
@@ -177,8 +179,6 @@ class Acceptor:
             "slave joined peer=%s id=%s request offset=%d master transfer data from=%d",
             *(replica.peer, replica.broker_id, replica.requested_to, replica.sent_from),
         )
-        if self._failures.is_over(_host(replica.peer)):
-            self._told_count -= 1
         if before is not None:
             self._replace(before, replica)
         self._master.on_replicas()
@@ -190,7 +190,7 @@ class Acceptor:
         self._master.on_replicas()
 
     def on_closed(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
-        self._connections.discard(connection)
+        del self._connections[connection]
         if kind in _REFUSALS:
             self._note_refused(connection, kind, reason)
         if connection.replica is not None:
@@ -221,23 +221,21 @@ class Acceptor:
                 connection.close(CloseKind.REPLACED, f"it is connected anew from {replica.peer}")
 
     def _note_refused(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
-        peer = connection.wire.peer
+        peer, now_ms = connection.wire.peer, self._master.clock.now_ms()
         received = connection.first_bytes.hex()
         if connection.end is not None and connection.end.dialect is Dialect.CLASSIC:
             self._note_classic_refused(_host(peer))
         self._master.replicas.refuse(
-            RefusedPeer(peer, f"{kind.value}: {reason}", received, self._master.clock.now_ms()),
-            kind=kind.value,
+            RefusedPeer(peer, f"{kind.value}: {reason}", received, now_ms), kind=kind.value
         )
-        if self._told_count < _MAX_TOLD and self._failures.is_news(_host(peer), f"{kind.value}: {reason}"):
-            self._told_count += 1
+        if self._told.is_news(_host(peer), kind.value, now_ms=now_ms):
             _log.warning(
                 "peer on the ha port refused peer=%s kind=%s reason=%s received=%s",
                 *(peer, kind.value, reason, received),
             )
 
     def _note_classic_refused(self, host: str) -> None:
-        if len(self._classic_refused_s) >= _MAX_TOLD:
+        if len(self._classic_refused_s) >= _MAX_PAUSES:
             self._classic_refused_s.clear()
         self._classic_refused_s[host] = asyncio.get_running_loop().time()
 

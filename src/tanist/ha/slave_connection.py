@@ -5,7 +5,9 @@ import zlib
 from dataclasses import dataclass
 from typing import Protocol
 
+from tanist.errors import OffsetOutOfRange
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
+from tanist.ha.admission import deleted_before
 from tanist.ha.master_end import MasterEnd
 from tanist.ha.replicas import Replica
 from tanist.ha.tables import FeedMaker, TableFeed
@@ -23,9 +25,6 @@ _CLOSE_S = 1.0
 
 class LogSource(Protocol):
     """The log that is sent."""
-
-    @property
-    def log_start(self) -> int: ...
 
     @property
     def log_end(self) -> int: ...
@@ -80,6 +79,8 @@ class SlaveConnection(asyncio.Protocol):
     """One peer on the HA port."""
 
     wire: Wire
+    opened_s: float
+    """From then on it has its time to prove itself, whenever it begins."""
 
     def __init__(self, keeper: Keeper, sending: Sending) -> None:
         self._keeper = keeper
@@ -103,14 +104,18 @@ class SlaveConnection(asyncio.Protocol):
     def is_proven(self) -> bool:
         return self.replica is not None
 
+    @property
+    def is_closing(self) -> bool:
+        return self._closing is not None
+
     # What the event loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.wire = Wire(transport)
-        self._opened_s = self._loop.time()
+        self.opened_s = self._loop.time()
         silence_s = self._keeper.on_open(self)
         if self._closing is None:
-            self._set_timer(self._opened_s + silence_s)
+            self._set_timer(self.opened_s + silence_s)
 
     def data_received(self, data: bytes) -> None:
         if self._closing is not None:
@@ -154,11 +159,6 @@ class SlaveConnection(asyncio.Protocol):
         if end is None or not end.is_transferring or self._is_paused or self._later is not None:
             return
         log, turn_bytes = self._sending.log, 0
-        if end.sent_to < log.log_start:
-            self.close(
-                CloseKind.WRONG_OFFSET, f"what follows {end.sent_to} was deleted before it could be sent"
-            )
-            return
         while end.sent_to < log.log_end and not self._is_paused:
             if turn_bytes >= _TURN_BYTES:
                 self._later = self._loop.call_soon(self._push_later)
@@ -166,7 +166,11 @@ class SlaveConnection(asyncio.Protocol):
             if self._throttle is not None and (wait_s := self._throttle.wait_s(self._loop.time())):
                 self._later = self._loop.call_later(wait_s, self._push_later)
                 return
-            turn_bytes += self._send_log(end, log)
+            try:
+                turn_bytes += self._send_log(end, log)
+            except OffsetOutOfRange:
+                self.close(CloseKind.REFUSED, deleted_before(end.sent_to).text)
+                return
 
     def hold(self, until_s: float) -> None:
         """Listen to nothing that it says before this time."""

@@ -159,6 +159,10 @@ class Disk:
     def exists(self, path: Path) -> bool:
         return path.exists()
 
+    def leads_elsewhere(self, path: Path) -> bool:
+        """Whether a name stands for something that lies elsewhere: a link, or another disk."""
+        return path.is_symlink() or path.is_mount()
+
     def read(self, path: Path) -> bytes:
         return path.read_bytes()
 
@@ -176,6 +180,7 @@ class Disk:
         with _space_for(target, _NAME_BYTES):
             source.replace(target)
         self._changed_dirs[target.parent] = None
+        self._changed_dirs[source.parent] = None
 
     def copy(self, source: Path, target: Path) -> None:
         """A second name for the same content, which the next ``write_durably`` of ``source`` leaves alone."""
@@ -197,6 +202,17 @@ class Disk:
             if error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
                 raise
         self._changed_dirs[directory.parent] = None
+
+    def remove_tree(self, directory: Path) -> None:
+        """Remove a folder with all that is in it. A link in it is removed and not followed."""
+        with os.scandir(directory) as entries:
+            found = list(entries)
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                self.remove_tree(Path(entry.path))
+            else:
+                self.remove(Path(entry.path))
+        self.remove_dir(directory)
 
     def sync_dirs(self) -> None:
         """Make all names that were added, replaced or removed durable."""

@@ -1,6 +1,6 @@
 """The store: the log, what is derived from it, and the order in which things happen to them.
 
-    open:  lock -> check the files -> finish an interrupted truncation -> find the end -> index the rest
+    open:  lock -> finish what was interrupted -> check the files -> find the end -> index the rest
     close: index the rest -> flush -> checkpoint -> unlock
 
 One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint.finish``, may run on another.
@@ -26,6 +26,7 @@ from tanist.store.disk import Disk
 from tanist.store.dispatch import Dispatcher
 from tanist.store.epoch_file import EpochFile
 from tanist.store.guard import StoreGuard
+from tanist.store.incarnation import Incarnation
 from tanist.store.key_index import KeyIndex
 from tanist.store.lookup import MAX_TIMESTAMP_MS, Lookup
 from tanist.store.opening import RecoveryReport, find_end, settle
@@ -33,6 +34,7 @@ from tanist.store.queues import Queues, check_topic_name
 from tanist.store.retention import plan_retention
 from tanist.store.segment import Segment
 from tanist.store.segments import Segments
+from tanist.store.set_aside import finish_set_aside
 from tanist.store.settings import FlushMode, StoreSettings
 from tanist.store.time_lookup import Boundary
 from tanist.store.truncation import Truncation
@@ -56,6 +58,7 @@ class MessageStore:
         self._clock = clock
         self._disk = disk
         self._guard = StoreGuard(disk, root)
+        self._incarnation = Incarnation(disk, root)
         self._epoch_file = EpochFile(disk, root)
         self.epochs = EpochHistory()
         segments = Segments(disk, root / "commitlog", settings.mapped_file_size_commit_log)
@@ -110,6 +113,7 @@ class MessageStore:
         self._disk.make_dir(self.root)
         self._guard.acquire()
         try:
+            finish_set_aside(self.root, disk=self._disk)
             was_closed = self._guard.was_closed()
             self._checkpoints.load()
             if not was_closed or not self._checkpoints.is_there:
@@ -120,6 +124,7 @@ class MessageStore:
             self.queues.open(was_closed=was_closed)
             self.index.open()
             self.epochs = self._epoch_file.load()
+            self._incarnation.load()
             self.log.resume(self.log.segments.end)
             finished = self._truncation.resume()
             found = find_end(
@@ -156,14 +161,6 @@ class MessageStore:
 
     def __exit__(self, *_exc: object) -> None:
         self.close()
-
-    incarnation = bytes(16)
-
-    def make_incarnation(self, fresh: bytes) -> None:
-        self.incarnation = fresh
-
-    def adopt_incarnation(self, value: bytes) -> None:
-        self.incarnation = value
 
     # Writing
 
@@ -269,6 +266,21 @@ class MessageStore:
         epochs.begin(epoch, self.log.log_end)
         self._epoch_file.save(epochs)
         self.epochs = epochs
+
+    # Which log this is
+
+    @property
+    def incarnation(self) -> bytes:
+        """The name of the log that this is or follows; NO_INCARNATION if it has none yet."""
+        return self._incarnation.value
+
+    def make_incarnation(self, fresh: bytes) -> bytes:
+        """Give a master's log its name, unless it has one; the name it has then. ``fresh`` is random."""
+        return self._incarnation.make(fresh)
+
+    def adopt_incarnation(self, value: bytes) -> None:
+        """Take the name of the log that a slave was accepted to follow."""
+        self._incarnation.adopt(value)
 
     # Reading
 

@@ -116,6 +116,10 @@ class RocketMQ:
     ) -> None:
         self._running.close()
 
+    def stop_name_server(self) -> None:
+        """Stop RocketMQ's own name server cleanly."""
+        self._name_server_process.stop(timeout_s=_STOP_TIMEOUT_S)
+
     def start_broker(
         self,
         *,
@@ -242,7 +246,7 @@ class RocketMQ:
         port = _free_port()
         settings = {"listenPort": port, "bindAddress": _HOST}
         home = self._directory / "name-server"
-        self._start(
+        self._name_server_process = self._start(
             "name-server", "org.apache.rocketmq.namesrv.NamesrvStartup", home, settings, ready="boot success"
         )
         return port

@@ -4,6 +4,8 @@ Maven brings the jars that ``pom.xml`` names, ``javac`` compiles ``java/*.java``
 ``java_client`` are clients only, and are compiled against the jars of each line of clients. All results live
 under a name that is the hash of what they were made from, so a changed pom or program is made anew and
 everything else is found ready. A file lock lets parallel test workers make each of them once.
+
+A program whose classes were put into an archive by a rehearsal starts with half the work (``rehearsal.py``).
 """
 
 import contextlib
@@ -13,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +25,7 @@ from tests.support.process import ProcessFailed
 
 _HERE = Path(__file__).parent
 _PROJECT_ROOT = _HERE.parents[2]
-_BUILD = _PROJECT_ROOT / "build" / "rocketmq"
+_BUILD = (_PROJECT_ROOT / "build" / "rocketmq").resolve()
 _POM = _HERE / "pom.xml"
 _CLIENT_POMS = {"5.3.3": _POM, "4.9.8": _HERE / "pom-client-4.9.xml"}
 _OLD_BROKER_POM = _HERE / "pom-broker-4.9.xml"
@@ -30,6 +33,8 @@ _PROXY_POM = _HERE / "pom-proxy.xml"
 LOGGING = _HERE / "rmq.logback.xml"
 """What partners write to a log, and where."""
 _RUN_TIMEOUT_S = 120.0
+_PROGRAMS = "programs.jar"
+_rehearsals: list[bool] = []
 
 CLIENT_LINES = tuple(_CLIENT_POMS)
 """The clients that there are, one release of each line."""
@@ -37,6 +42,8 @@ CLIENT_LINES = tuple(_CLIENT_POMS)
 QUICK_START = (
     *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
     *("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),
+    # A server with TLS makes an RSA key as it starts, which takes as long as the rest of its start.
+    "-Dtls.server.mode=disabled",
 )
 FULL_SPEED = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
 """For benchmarks: a heap that is not the limit, and the compiler of long runs."""
@@ -48,7 +55,7 @@ class Installation:
 
     java: Path
     jars: Path
-    classes: Path
+    programs: Path
 
     def command(
         self,
@@ -64,15 +71,27 @@ class Installation:
             f"-Xms{heap}",
             f"-Xmx{heap}",
             *flags,
+            *self._archive_flags(main_class),
             "-Djava.net.preferIPv4Stack=true",
             "-Dfile.encoding=UTF-8",
             f"-Duser.home={home}",
             f"-Drmq.logback.configurationFile={LOGGING}",
             "-cp",
-            f"{self.classes}{os.pathsep}{self.jars}/*",
+            os.pathsep.join(map(str, [self.programs, *sorted(self.jars.glob("*.jar"))])),
             main_class,
             *arguments,
         ]
+
+    def _archive_flags(self, main_class: str) -> list[str]:
+        """Take the archive of this program's classes, or make it in a rehearsal.
+
+        Java does without one that it can not use, as that of another Java.
+        """
+        archive = self.programs.with_name(f"{main_class}.jsa")
+        # What Java has to say about archives would come between the answers of the program.
+        if archive.exists():
+            return ["-Xlog:disable", f"-XX:SharedArchiveFile={archive}"]
+        return ["-Xlog:disable", f"-XX:ArchiveClassesAtExit={archive}"] if _rehearsals else []
 
     def run(self, main_class: str, *arguments: str, home: Path) -> str:
         """Run a program to its end and return what it printed."""
@@ -128,11 +147,21 @@ def _install(pom: Path, programs: Path) -> Installation:
     with _locked():
         jars = _ready(_BUILD / _hash([pom]), lambda directory: _fetch_jars(pom, directory))
         sources = sorted(programs.glob("*.java"))
-        classes = _ready(
-            jars.with_name(f"{jars.name}-classes-{_hash(sources)}"),
+        programs = _ready(
+            jars.with_name(f"{jars.name}-programs-{_hash(sources)}"),
             lambda directory: _compile(sources, jars, directory),
         )
-    return Installation(java, jars, classes)
+    return Installation(java, jars, programs / _PROGRAMS)
+
+
+@contextlib.contextmanager
+def rehearsal() -> Generator[None]:
+    """Have each program that ends by itself in this block leave an archive of its classes, if it has none."""
+    _rehearsals.append(True)
+    try:
+        yield
+    finally:
+        _rehearsals.pop()
 
 
 def _install_jars(pom: Path) -> Installation:
@@ -161,8 +190,13 @@ def _compile(sources: list[Path], jars: Path, directory: Path) -> None:
         "-encoding",
         "UTF-8",
     ]
-    command += ["-Werror", "-Xlint:deprecation,rawtypes,unchecked", "-cp", f"{jars}/*", "-d", str(directory)]
+    classes = directory / "classes"
+    command += ["-Werror", "-Xlint:deprecation,rawtypes,unchecked", "-cp", f"{jars}/*", "-d", str(classes)]
     subprocess.run([*command, *map(str, sources)], check=True)
+    # An archive of classes is only for those that come from a jar.
+    with zipfile.ZipFile(directory / _PROGRAMS, "w") as jar:
+        for file in sorted(classes.rglob("*.class")):
+            jar.write(file, file.relative_to(classes))
 
 
 def _ready(directory: Path, make: Callable[[Path], None]) -> Path:

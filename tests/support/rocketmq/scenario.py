@@ -73,6 +73,12 @@ class ScenarioProcess:
             raise StepFailed(step, **answer)
         return answer["result"]
 
+    def finish(self) -> None:
+        """Let it end by itself, which it does when there are no more steps."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(_ANSWER_TIMEOUT_S)
+
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:

@@ -6,15 +6,21 @@ from typing import cast
 import msgspec
 import pytest
 
+from tanist.broker import registration as registration_module
 from tanist.broker import settings as settings_module
-from tanist.broker.registration import Registration
+from tanist.broker.registration import MasterPlace, Registration
+from tanist.broker.settings import BrokerRole
 from tanist.errors import ConnectFailed
 from tanist.model.topics import TopicConfig
 from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.registration import RegisterBrokerBody, registration_crc
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
-from tanist.protocol.headers.nameserver import BrokerIdentityRequest, RegisterBrokerRequest
+from tanist.protocol.headers.nameserver import (
+    BrokerIdentityRequest,
+    RegisterBrokerRequest,
+    RegisterBrokerResponse,
+)
 from tanist.remoting import RemotingClient
 from tests.support.broker_tables import SETTINGS, open_state
 from tests.support.conditions import turns, until
@@ -191,3 +197,89 @@ def test_no_topic_is_told_with_a_permission_that_the_broker_lacks(tmp_path: Path
     assert (told.topics["both"].perm, told.topics["write-only"].perm) == (4, 0)
     assert told.data_version == state.topics.data_version
     assert state.topics.table.topics["both"].perm == 6
+
+
+SLAVE = msgspec.structs.replace(TWO, broker_role=BrokerRole.SLAVE, broker_id=1)
+
+
+def _naming(addresses: dict[str, tuple[str, str]]) -> Callable[[str, Command], Command]:
+    """Name servers that know these masters: broker address and HA address."""
+
+    def answer(server: str, request: Command) -> Command:
+        if server not in addresses:
+            return request.reply(header=RegisterBrokerResponse())
+        address, ha_address = addresses[server]
+        return request.reply(header=RegisterBrokerResponse(master_addr=address, ha_server_addr=ha_address))
+
+    return answer
+
+
+def test_a_slave_registers_with_its_own_id(tmp_path: Path) -> None:
+    asked = _Asked()
+    asyncio.run(Registration(open_state(tmp_path, SLAVE), asked.client).register())
+    assert asked.requests[0][1].header(RegisterBrokerRequest).broker_id == 1
+
+
+def test_the_first_name_server_that_knows_tells_a_slave_where_its_master_is(tmp_path: Path) -> None:
+    known = {"ns2:9876": ("m:10911", "m:10912")}
+    registration = Registration(open_state(tmp_path, SLAVE), _Asked(_naming(known)).client)
+    told: list[MasterPlace] = []
+    registration.on_master(told.append)
+
+    async def scenario() -> None:
+        await registration.register()
+        await registration.register()
+        assert told == [MasterPlace("m:10911", "m:10912")]
+        known["ns1:9876"] = ("n:10911", "n:10912")
+        await registration.register()
+        assert told[1:] == [MasterPlace("n:10911", "n:10912")]
+        known.clear()
+        await registration.register()
+        assert len(told) == 2
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("address", "ha_address"), [("", ""), ("m:10911", ""), ("m", "m:1"), ("m:1", "m:0")])
+def test_an_answer_that_names_no_place_is_passed_over(tmp_path: Path, address: str, ha_address: str) -> None:
+    known = {"ns1:9876": (address, ha_address), "ns2:9876": ("m:10911", "m:10912")}
+    registration = Registration(open_state(tmp_path, SLAVE), _Asked(_naming(known)).client)
+    told: list[MasterPlace] = []
+    registration.on_master(told.append)
+    asyncio.run(registration.register())
+    assert told == [MasterPlace("m:10911", "m:10912")]
+
+
+def test_a_slave_asks_again_soon_while_nobody_knows_its_master(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registration_module, "_FIRST_AGAIN_S", 0.001)
+    known: dict[str, tuple[str, str]] = {}
+
+    async def scenario() -> None:
+        asked = _Asked(_naming(known))
+        registration = Registration(open_state(tmp_path, SLAVE), asked.client)
+        told: list[MasterPlace] = []
+        registration.on_master(told.append)
+        await registration.register()
+        run = asyncio.create_task(registration.run())
+        await until(lambda: len(asked.requests) >= 6)
+        known["ns1:9876"] = ("m:10911", "m:10912")
+        await until(lambda: bool(told))
+        await turns()
+        count = len(asked.requests)
+        await turns()
+        assert len(asked.requests) == count
+        run.cancel()
+        await asyncio.wait([run])
+
+    asyncio.run(scenario())
+
+
+def test_a_master_is_told_of_no_master(tmp_path: Path) -> None:
+    known = {"ns1:9876": ("m:10911", "m:10912"), "ns2:9876": ("m:10911", "m:10912")}
+    registration = Registration(open_state(tmp_path, TWO), _Asked(_naming(known)).client)
+    told: list[MasterPlace] = []
+    registration.on_master(told.append)
+    asyncio.run(registration.register())
+    assert told == []

@@ -209,3 +209,14 @@ def test_a_read_only_disk_changes_nothing(tmp_path: Path) -> None:
         mapped.close()
     assert disk.names(tmp_path) == ["a"]
     assert disk.folders(tmp_path) == []
+
+
+def test_removing_a_folder_with_all_that_is_in_it_follows_no_link(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").touch()
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").touch()
+    (tmp_path / "a" / "link").symlink_to(tmp_path / "kept")
+    Disk().remove_tree(tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+    assert (tmp_path / "kept" / "file").exists()

@@ -160,6 +160,9 @@ def _ensure_groups(state: BrokerState, wanted: dict[str, EnsureGroup]) -> None:
     All new groups are one change, and so are their topics: each change is a whole table on the disk.
     Without room for its topic a group still consumes; who sends something back is told why it can not.
     """
+    if state.settings.is_slave:
+        # The same clients tell the master, and from there the groups come.
+        return
     groups = state.groups.ensure_several(wanted, max_new=MAX_NEW_GROUPS)
     missing = [
         TopicConfig(

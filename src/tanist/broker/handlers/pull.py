@@ -84,7 +84,9 @@ class PullHandler:
         request = command.header(PullMessageRequest)
         subscription = self._check(request)
         pull = _Pull(command, request, connection, subscription, self._filter(request, subscription))
-        if request.sys_flag & _COMMIT and request.consumer_offset >= 0:
+        # A slave does not, as in RocketMQ 4.9: the offset is on its way from the master.
+        is_committing = request.sys_flag & _COMMIT and not self._state.settings.is_slave
+        if is_committing and request.consumer_offset >= 0:
             check_client_may_commit(request.consumer_group)
             self._state.offsets.commit(
                 request.consumer_group, request.topic, request.queue_id, request.consumer_offset

@@ -1,0 +1,208 @@
+"""A client that costs next to nothing, in a process of its own: what it measures is the server.
+
+It writes frames that were laid out before, on plain sockets, each once the last one is answered;
+of an answer it looks at the length and the code alone. So it speaks RocketMQ's remoting and Redis alike. It
+is told what to do as the other clients of the benchmarks are: one step a line of input, as JSON.
+"""
+
+import select
+import socket
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from tanist.protocol import Command, RequestCode, encode_command
+from tanist.protocol.batch import encode_batch
+from tanist.protocol.headers.send import SendMessageRequestV2
+
+_READ_BYTES = 1 << 16
+_QUEUES = 8
+_STREAM_ENTRIES = 300_000
+_WAIT_MS = 3_000
+BUCKET_S = 0.02
+"""Sends are counted by spans of this length."""
+
+Options: TypeAlias = dict[str, Any]
+IsGood: TypeAlias = Callable[[bytes], bool | None]
+"""Whether an answer is good; None while it is not whole."""
+
+
+class Load(msgspec.Struct, rename="camel"):
+    """What came of one step. ``buckets`` counts the messages of each span of ``BUCKET_S``.
+
+    Times are those of the clock that all processes of a machine share. The Java client does not tell them.
+    """
+
+    count: int
+    failures: int
+    rate: float
+    p50_micros: float
+    p99_micros: float
+    cpu_seconds: float
+    began_s: float = 0.0
+    ended_s: float = 0.0
+    buckets: list[int] = []
+
+
+class _Run:
+    """All connections to one server, each with a frame of its own that it sends again and again."""
+
+    def __init__(self, address: str, frames: Sequence[bytes], is_good: IsGood) -> None:
+        self._is_good = is_good
+        self._failures = 0
+        self._ends_s: list[float] = []
+        self._taken_s: list[float] = []
+        host, _, port = address.rpartition(":")
+        self._peers = [socket.create_connection((host, int(port))) for _ in frames]
+        self._frames = {peer.fileno(): frame for peer, frame in zip(self._peers, frames, strict=True)}
+
+    def close(self) -> None:
+        for peer in self._peers:
+            peer.close()
+
+    def drive(self, *, duration_s: float, most: int) -> tuple[float, float]:
+        """Send until the time is over or enough was sent; begin and end."""
+        with select.epoll() as poll:
+            for peer in self._peers:
+                peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                poll.register(peer, select.EPOLLIN)
+            began_s = time.perf_counter()
+            self._send_in_turn(poll, began_s + duration_s, most)
+        return began_s, self._ends_s[-1]
+
+    def _send_in_turn(self, poll: select.epoll, end_s: float, most: int) -> None:
+        """The loop that all of this is about; so what it needs is in local names."""
+        now, wait, is_good, frames = time.perf_counter, poll.poll, self._is_good, self._frames
+        receive = {peer.fileno(): peer.recv for peer in self._peers}
+        send = {peer.fileno(): peer.sendall for peer in self._peers}
+        add_end, add_taken = self._ends_s.append, self._taken_s.append
+        parts: dict[int, bytes] = {}
+        began: dict[int, float] = {}
+        for number in frames:
+            began[number] = now()
+            send[number](frames[number])
+        sent = under_way = len(frames)
+        while under_way:
+            for number, _event in wait():
+                data = receive[number](_READ_BYTES)
+                if not data:
+                    raise ConnectionError("the server has closed the connection")
+                if parts:
+                    data = parts.pop(number, b"") + data
+                good = is_good(data)
+                if good is None:
+                    parts[number] = data
+                    continue
+                at = now()
+                if good:
+                    add_end(at)
+                    add_taken(at - began[number])
+                else:
+                    self._failures += 1
+                if at < end_s and sent < most:
+                    sent += 1
+                    began[number] = at
+                    send[number](frames[number])
+                else:
+                    under_way -= 1
+
+    def load(self, began_s: float, ended_s: float, *, batch: int, cpu_s: float) -> Load:
+        buckets = [0] * (int((ended_s - began_s) / BUCKET_S) + 1)
+        for at in self._ends_s:
+            buckets[int((at - began_s) / BUCKET_S)] += batch
+        count = len(self._ends_s) * batch
+        return Load(
+            count=count,
+            failures=self._failures,
+            rate=count / (ended_s - began_s),
+            p50_micros=statistics.median(self._taken_s) * 1e6,
+            p99_micros=sorted(self._taken_s)[int(len(self._taken_s) * 0.99)] * 1e6,
+            cpu_seconds=cpu_s,
+            began_s=began_s,
+            ended_s=ended_s,
+            buckets=buckets,
+        )
+
+
+def _send(options: Options) -> Load:
+    """Send for ``durationMs``, or ``most`` messages if these are fewer, on so many ``connections``."""
+    body = bytes(range(256)) * (options["bodyBytes"] // 256)
+    batch = options.get("batch", 1)
+    numbers = range(options["connections"])
+    if options["kind"] == "redis":
+        frames, is_good = [_stream_frame(body)] * len(numbers), _is_good_by_redis
+    else:
+        requests = (send_request(options["topic"], number % _QUEUES, body, batch=batch) for number in numbers)
+        frames = [encode_command(request) for request in requests]
+        is_good = _is_good_by_remoting
+    run = _Run(options["address"], frames, is_good)
+    try:
+        cpu_s = time.process_time()
+        began_s, ended_s = run.drive(
+            duration_s=options["durationMs"] / 1000, most=-(-options.get("most", sys.maxsize) // batch)
+        )
+        return run.load(began_s, ended_s, batch=batch, cpu_s=time.process_time() - cpu_s)
+    finally:
+        run.close()
+
+
+def send_request(topic: str, queue_id: int, body: bytes, *, batch: int = 1) -> Command:
+    """A message, or a batch of the same one; the topic is made if it is not there."""
+    header = SendMessageRequestV2(
+        producer_group="lean",
+        topic=topic,
+        default_topic="TBW102",
+        default_topic_queue_count=_QUEUES,
+        queue_id=queue_id,
+        sys_flag=0,
+        born_timestamp_ms=int(time.time() * 1000),
+        flag=0,
+        is_batch=batch > 1,
+    )
+    if batch == 1:
+        return Command.request(RequestCode.SEND_MESSAGE_V2, header, body=body)
+    items = encode_batch([(0, body, b"")] * batch)
+    return Command.request(RequestCode.SEND_BATCH_MESSAGE, header, body=items)
+
+
+def _is_good_by_remoting(data: bytes) -> bool | None:
+    if len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
+        return None
+    return b'"code":0,' in data
+
+
+def _stream_frame(body: bytes) -> bytes:
+    """An entry of a stream that is kept short, and the wait for one replica."""
+    words = (b"XADD", b"bench", b"MAXLEN", b"~", b"%d" % _STREAM_ENTRIES, b"*", b"d", body)
+    return redis_command(*words) + redis_command(b"WAIT", b"1", b"%d" % _WAIT_MS)
+
+
+def redis_command(*words: bytes) -> bytes:
+    """A command as Redis takes it."""
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+
+def _is_good_by_redis(data: bytes) -> bool | None:
+    """The id of the entry, then the number of replicas that have it."""
+    if data.count(b"\r\n") < 3:
+        return None
+    return data.endswith(b":1\r\n")
+
+
+def main() -> None:
+    for line in sys.stdin.buffer:
+        options: Options = msgspec.json.decode(line)
+        try:
+            answer: Options = {"result": _send(options)}
+        except Exception as error:
+            answer = {"error": type(error).__name__, "message": str(error)}
+        sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""What a slave does not do: its log and its tables are its master's, and only the master changes them. Pure.
+
+The codes are those of RocketMQ's slaves, and where versions differ those of 4.9: a slave of 5.x changes its
+own topics and groups, until the next look at the master undoes it.
+"""
+
+from collections.abc import Mapping
+
+from tanist.errors import ResponseError
+from tanist.protocol.codes import RequestCode, ResponseCode
+from tanist.protocol.command import Command
+from tanist.remoting import Connection, Handler
+
+_MESSAGES = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+    RequestCode.SEND_REPLY_MESSAGE,
+    RequestCode.SEND_REPLY_MESSAGE_V2,
+)
+_TABLES = (
+    RequestCode.CONSUMER_SEND_MSG_BACK,
+    RequestCode.UPDATE_AND_CREATE_TOPIC,
+    RequestCode.DELETE_TOPIC_IN_BROKER,
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+    RequestCode.DELETE_SUBSCRIPTIONGROUP,
+    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+    RequestCode.CLONE_GROUP_OFFSET,
+    # Before it has the master's tables every topic looks as if it were gone.
+    RequestCode.CLEAN_UNUSED_TOPIC,
+    RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
+)
+REFUSED: Mapping[int, ResponseCode] = {
+    **dict.fromkeys(_MESSAGES, ResponseCode.SERVICE_NOT_AVAILABLE),
+    **dict.fromkeys(_TABLES, ResponseCode.SYSTEM_ERROR),
+    RequestCode.END_TRANSACTION: ResponseCode.SLAVE_NOT_AVAILABLE,
+}
+"""What is refused, and with which code."""
+
+
+def without_writes(routes: Mapping[int, Handler]) -> dict[int, Handler]:
+    """The routes of a slave: the same, but what only a master does is refused."""
+    return {
+        code: _refusing(REFUSED[code]) if code in REFUSED else handler for code, handler in routes.items()
+    }
+
+
+def _refusing(code: ResponseCode) -> Handler:
+    def refuse(_command: Command, _connection: Connection) -> Command:
+        raise ResponseError(code, "this broker is a slave and follows its master; ask the master")
+
+    return refuse

@@ -1,0 +1,134 @@
+"""The tables beside the log, as they travel on Tanist's link: one change a frame, in MessagePack.
+
+A change is of one table, and comes in pieces so that none is large:
+
+    whole table   is_whole, the pieces from is_first to is_last have all entries there are
+    delta         the pieces have what changed, and of what is gone the names
+
+What a piece says counts once the last one is there, all of it at once. ``log_end`` is where the master's
+log ended then: who applies offsets before it has the log up to there believes that messages were consumed
+or delivered which it does not have.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from tanist.errors import RemoteProtocolError
+from tanist.model.data_version import DataVersion
+from tanist.model.groups import SubscriptionGroupConfig
+from tanist.model.integers import INT64_MAX, Int32, QueueOffset64
+from tanist.model.topics import TopicConfig
+
+PIECE_BYTES = 256 << 10
+"""How large a piece becomes before the next one begins: some milliseconds of work for who makes it."""
+MAX_ENTRY_BYTES = 1 << 20
+"""No table has an entry as large."""
+
+
+class TableKind(IntEnum):
+    """Which table a change is of."""
+
+    TOPICS = 1
+    OFFSETS = 2
+    DELAYS = 3
+    GROUPS = 4
+
+
+class _Packed(msgspec.Struct, frozen=True, array_like=True):
+    """The base of everything on this page: fields in their order, without names."""
+
+
+class TopicEntry(_Packed, frozen=True):
+    """One topic. The mapping is of RocketMQ's static topics, and carried along."""
+
+    config: TopicConfig
+    mapping: dict[str, Any] | None = None
+
+
+class GroupEntry(_Packed, frozen=True):
+    """One consumer group, and what it is forbidden by topic."""
+
+    config: SubscriptionGroupConfig
+    forbidden: dict[str, Int32] | None = None
+
+
+class OffsetEntry(_Packed, frozen=True):
+    """Where one group stands in queues of one topic; a change may have several of one key."""
+
+    key: str
+    queues: dict[Int32, QueueOffset64]
+
+
+class DelayEntry(_Packed, frozen=True):
+    """Up to where one delay level is delivered."""
+
+    level: Int32
+    offset: QueueOffset64
+
+
+Entry = TopicEntry | GroupEntry | OffsetEntry | DelayEntry
+
+
+class TablePiece(_Packed, frozen=True, kw_only=True):
+    """One piece of a change. Its entries are read with ``decode_entries``."""
+
+    kind: TableKind
+    is_whole: bool
+    is_first: bool
+    is_last: bool
+    log_end: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
+    version: DataVersion
+    entries: list[msgspec.Raw] = []
+
+
+EntryT = TypeVar("EntryT", TopicEntry, GroupEntry, OffsetEntry, DelayEntry)
+
+_ENCODER = msgspec.msgpack.Encoder()
+_PIECES = msgspec.msgpack.Decoder(TablePiece)
+
+
+def encode_entry(entry: Entry | str) -> msgspec.Raw:
+    """An entry as it stands in a piece, or the name of one that is gone."""
+    return msgspec.Raw(_ENCODER.encode(entry))
+
+
+def encode_piece(piece: TablePiece) -> bytes:
+    return _ENCODER.encode(piece)
+
+
+def decode_piece(data: bytes | memoryview) -> TablePiece:
+    """Raises RemoteProtocolError if ``data`` is none."""
+    try:
+        return _PIECES.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RemoteProtocolError(f"a change of a table can not be read: {error}") from error
+
+
+def decode_entries(piece: TablePiece, entry_type: type[EntryT]) -> list[EntryT | str]:
+    """The entries of a piece whose kind says that they are of this type, and the names of what is gone.
+
+    Raises RemoteProtocolError if one is neither.
+    """
+    decoder = msgspec.msgpack.Decoder(entry_type | str)
+    try:
+        return [decoder.decode(entry) for entry in piece.entries]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RemoteProtocolError(f"an entry of {piece.kind.name} can not be read: {error}") from error
+
+
+def batches(
+    entries: Iterable[msgspec.Raw], *, batch_bytes: int = PIECE_BYTES
+) -> Iterator[tuple[list[msgspec.Raw], bool]]:
+    """The entries in batches of about this size, at least one batch, each with whether it is the last."""
+    batch: list[msgspec.Raw] = []
+    size_bytes = 0
+    for entry in entries:
+        if size_bytes >= batch_bytes:
+            yield batch, False
+            batch, size_bytes = [], 0
+        batch.append(entry)
+        size_bytes += len(entry)
+    yield batch, True
