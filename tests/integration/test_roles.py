@@ -80,7 +80,8 @@ def consume_as(wire: Wire, group: str) -> None:
 
 
 def log_end(wire: Wire) -> int:
-    return decode_java_json(ok(wire, Command.request(C.GET_BROKER_HA_STATUS)).body, HARuntimeInfo).log_end
+    status = decode_java_json(ok(wire, Command.request(C.GET_BROKER_HA_STATUS)).body, HARuntimeInfo)
+    return status.log_end if status.is_master else status.client.log_end
 
 
 @pytest.mark.behaviour("S1-3", "S1-4", "S1-31")

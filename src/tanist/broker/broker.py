@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+from prometheus_client import CollectorRegistry
 
 from tanist.broker.acl import AccessGuard, AclFiles, Needs, topic_at
 from tanist.broker.clients import ClientTable
@@ -34,6 +35,9 @@ from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.operating.config_file import ConfigFile
 from tanist.broker.operating.counting import Counting
+from tanist.broker.operating.ha_metrics import ha_metrics
+from tanist.broker.operating.ha_status import ha_status
+from tanist.broker.operating.lag_lines import LagLines
 from tanist.broker.operating.live_config import LiveConfig
 from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
@@ -50,6 +54,7 @@ from tanist.broker.writer import LogWriter
 from tanist.clock import Clock, SystemClock
 from tanist.errors import ConfigError, MQError, lone_error
 from tanist.ha.settings import HaSettings
+from tanist.metrics import OnDemand
 from tanist.model.host import pack_host
 from tanist.model.topics import TopicConfig
 from tanist.protocol.bodies.sync import ConsumerOffsetTable, SubscriptionGroupTable, TopicConfigTable
@@ -107,6 +112,8 @@ class Broker:
         self._config_file = config_file
         self._topics = topics
         self._guard: AccessGuard | None = None
+        self.metrics = CollectorRegistry()
+        """What can be measured of it, while it serves."""
 
     @property
     def address(self) -> str:
@@ -141,6 +148,7 @@ class Broker:
                 state.config.on_change(state.use_config)
                 state.config.on_change(lambda: flusher.use(state.config.store))
                 async with (
+                    self._measured(state),
                     self._chores(state, flusher, tasks),
                     self._listening(bound, state, keeper),
                     self._replicating(ha_bound, state, tasks) as following,
@@ -190,6 +198,15 @@ class Broker:
         )
 
     @asynccontextmanager
+    async def _measured(self, state: BrokerState) -> AsyncGenerator[None]:
+        figures = OnDemand(lambda: ha_metrics(ha_status(state), cluster=state.settings.broker_cluster_name))
+        self.metrics.register(figures)
+        try:
+            yield
+        finally:
+            self.metrics.unregister(figures)
+
+    @asynccontextmanager
     async def _chores(
         self, state: BrokerState, flusher: Flusher, tasks: asyncio.TaskGroup
     ) -> AsyncGenerator[None]:
@@ -225,6 +242,7 @@ class Broker:
             delivery = Delivery(state)
             state.store.dispatcher.listeners.append(delivery.on_indexed)
             chores.append(tasks.create_task(_lasting("delivery", delivery.run)))
+            chores.append(tasks.create_task(_lasting("lag", LagLines(state).run)))
         try:
             yield
         finally:
@@ -346,6 +364,7 @@ class Broker:
         state.topics.on_change(registration.topics_changed)
         if following is not None:
             registration.on_master(following.use_master)
+            following.follower.on_lost.append(registration.master_lost)
         try:
             await registration.register()
             task = tasks.create_task(_lasting("registration", registration.run))

@@ -3,8 +3,8 @@
 Every 30 s, at once when a topic changes or a connection is lost, and soon when a name server could not be
 told. Each name server has its own connection, which must stay open: it forgets a broker with it.
 
-A slave is told in return where its master is. It asks again soon while nobody knows, and keeps to the last
-answer: the master may be away from its name server and still be there.
+A slave is told in return where its master is. It asks again soon while it does not follow one, and keeps to
+the last answer: the master may be away from its name server and still be there.
 """
 
 import asyncio
@@ -75,6 +75,10 @@ class Registration:
         """Register again at once: a name server that is started anew knows no broker."""
         self._changed.set()
 
+    def master_lost(self) -> None:
+        """Register again at once: the master may be elsewhere by now."""
+        self._changed.set()
+
     async def run(self) -> None:
         """Register again and again, until cancelled."""
         while True:
@@ -89,9 +93,9 @@ class Registration:
     async def register(self) -> None:
         """Register with every name server now. What fails is told in the log and tried again later."""
         answers = await self._tell_all(self._registration, _TIMEOUT_S)
-        is_done = None not in answers
         if self._state.settings.is_slave:
-            is_done &= self._find_master(answers)
+            self._find_master(answers)
+        is_done = None not in answers and not self._is_master_sought
         self._again_count = 0 if is_done else self._again_count + 1
 
     async def unregister(self) -> None:
@@ -105,17 +109,20 @@ class Registration:
             return period_s
         return min(period_s, _LAST_AGAIN_S, _FIRST_AGAIN_S * self._again_count)
 
-    def _find_master(self, answers: Sequence[Command | None]) -> bool:
-        """Take over the first answer that tells where the master is; whether there is one."""
+    @property
+    def _is_master_sought(self) -> bool:
+        """Whether this is a slave that follows nobody now."""
+        follower = self._state.replication.follower
+        return follower is not None and not follower.is_transferring
+
+    def _find_master(self, answers: Sequence[Command | None]) -> None:
+        """Take over the first answer that tells where the master is."""
         place = next(filter(None, (_master_place(answer) for answer in answers if answer is not None)), None)
-        if place is None:
-            return False
-        if place != self._master:
+        if place is not None and place != self._master:
             _log.info("master found address=%s ha_address=%s", place.address, place.ha_address)
             self._master = place
             for listener in self._master_listeners:
                 listener(place)
-        return True
 
     async def _tell_all(self, make_request: Callable[[], Command], timeout_s: float) -> list[Command | None]:
         """What the name servers answer, in their order; None for one that does not know now."""

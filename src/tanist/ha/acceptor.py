@@ -33,9 +33,9 @@ _log = logging.getLogger(__name__)
 
 MAX_UNPROVEN = 64
 """So many peers may be about to prove themselves at a time."""
+_MAX_REFUSED_HOSTS = 256
 _CLASSIC_PAUSE_S = 1.0
 """A slave of RocketMQ 4 that was refused is back at once, again and again: it is heard once in this time."""
-_MAX_PAUSES = 256
 _REFUSALS = frozenset(CloseKind) - {CloseKind.LOST, CloseKind.STOPPED, CloseKind.REPLACED, CloseKind.SILENT}
 
 
@@ -68,10 +68,10 @@ class Acceptor:
                 settings.max_ha_transfer_byte_in_second if settings.ha_flow_control_enable else 0
             ),
         )
-        self._peers = Peers.of(settings)
-        self._classic_refused_s: dict[str, float] = {}
         # In the order in which they came.
         self._connections: dict[SlaveConnection, None] = {}
+        self._peers = Peers.of(settings)
+        self._classic_refused_s: dict[str, float] = {}
         self._server: asyncio.Server | None = None
         self._told = ToldRefusals()
         self.marks = EndMarks(master.store.log.log_end, master.clock.now_ms())
@@ -235,7 +235,7 @@ class Acceptor:
             )
 
     def _note_classic_refused(self, host: str) -> None:
-        if len(self._classic_refused_s) >= _MAX_PAUSES:
+        if len(self._classic_refused_s) >= _MAX_REFUSED_HOSTS:
             self._classic_refused_s.clear()
         self._classic_refused_s[host] = asyncio.get_running_loop().time()
 

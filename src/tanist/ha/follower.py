@@ -96,6 +96,8 @@ class Follower:
         self._failures = ToldFailures()
         self._link: MasterConnection | None = None
         self.rate = Rate()
+        self.on_lost: list[Callable[[], None]] = []
+        """Called when a link has ended that worked."""
         self.status = FollowerStatus(master_address=self._address)
 
     @property
@@ -121,7 +123,11 @@ class Follower:
                 await self._address_changed.wait()
                 continue
             await self._follow(self._address)
+            was_transferring = self.is_transferring
             self.status.state = FollowerState.PAUSED
+            if was_transferring:
+                for listener in self.on_lost:
+                    listener()
             await self._pause()
 
     async def _pause(self) -> None:

@@ -111,11 +111,13 @@ class ReplicaTable:
         self.refused.append(peer)
         self.refused_counts[kind] += 1
 
+    def is_in_step(self, replica: Replica, log_end: int) -> bool:
+        """Whether a slave is not too far behind."""
+        return replica.lag_bytes(log_end) < self._fallbehind_max_bytes
+
     def usable_count(self, log_end: int) -> int:
-        """How many slaves are worth waiting for: they count, and are not too far behind."""
-        return sum(
-            replica.counts and replica.lag_bytes(log_end) < self._fallbehind_max_bytes for replica in self
-        )
+        """How many slaves are worth waiting for: they count, and are in step."""
+        return sum(replica.counts and self.is_in_step(replica, log_end) for replica in self)
 
     def usable_to(self, count: int) -> int:
         """Up to which end of the log ``count`` slaves are worth waiting for; 0 if there are not so many."""

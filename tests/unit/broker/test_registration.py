@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import msgspec
@@ -11,6 +12,7 @@ from tanist.broker import settings as settings_module
 from tanist.broker.registration import MasterPlace, Registration
 from tanist.broker.settings import BrokerRole
 from tanist.errors import ConnectFailed
+from tanist.ha.follower import Follower
 from tanist.model.topics import TopicConfig
 from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.registration import RegisterBrokerBody, registration_crc
@@ -250,22 +252,23 @@ def test_an_answer_that_names_no_place_is_passed_over(tmp_path: Path, address: s
     assert told == [MasterPlace("m:10911", "m:10912")]
 
 
-def test_a_slave_asks_again_soon_while_nobody_knows_its_master(
+def test_a_slave_asks_again_soon_while_it_follows_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registration_module, "_FIRST_AGAIN_S", 0.001)
-    known: dict[str, tuple[str, str]] = {}
 
     async def scenario() -> None:
-        asked = _Asked(_naming(known))
-        registration = Registration(open_state(tmp_path, SLAVE), asked.client)
-        told: list[MasterPlace] = []
-        registration.on_master(told.append)
+        state, asked = open_state(tmp_path, SLAVE), _Asked()
+        follower = SimpleNamespace(is_transferring=False)
+        state.replication.follower = cast("Follower", follower)
+        registration = Registration(state, asked.client)
         await registration.register()
         run = asyncio.create_task(registration.run())
         await until(lambda: len(asked.requests) >= 6)
-        known["ns1:9876"] = ("m:10911", "m:10912")
-        await until(lambda: bool(told))
+        follower.is_transferring = True
+        registration.master_lost()
+        count = len(asked.requests)
+        await until(lambda: len(asked.requests) >= count + 2)
         await turns()
         count = len(asked.requests)
         await turns()

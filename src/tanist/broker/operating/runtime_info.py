@@ -25,7 +25,8 @@ def runtime_info(state: BrokerState) -> dict[str, str]:
     """Every figure by its name."""
     info = _counts(state) | _store(state) | _requests(state) | _delays(state)
     info |= {
-        "brokerActive": "true",
+        # As in RocketMQ: whether it delivers what waited and asks about transactions.
+        "brokerActive": "false" if state.settings.is_slave else "true",
         "brokerVersion": str(OUR_VERSION),
         "brokerVersionDesc": Version(OUR_VERSION).name,
         "bootTimestamp": str(state.counters.boot_ms),

@@ -70,7 +70,7 @@ class EpochCache(Body, frozen=True, kw_only=True):
 
 
 class HAClientView(Body, frozen=True, kw_only=True):
-    """A slave's side of its link."""
+    """A slave's side of its link. What follows the master's flush offset RocketMQ does not tell."""
 
     master_addr: str | None = None
     bytes_per_second: Int64 = msgspec.field(name="transferredByteInSecond", default=0)
@@ -78,10 +78,18 @@ class HAClientView(Body, frozen=True, kw_only=True):
     last_read_timestamp_ms: Int64 = msgspec.field(name="lastReadTimestamp", default=0)
     last_write_timestamp_ms: Int64 = msgspec.field(name="lastWriteTimestamp", default=0)
     master_flushed_to: LogOffset64 = msgspec.field(name="masterFlushOffset", default=LogOffset(0))
+    state: str | None = None
+    is_refused: bool | None = msgspec.field(name="refused", default=None)
+    """Whether the master does not take this slave, so that more tries will not help."""
+    reason: str | None = None
+    """Why the last link ended, and what to do; None while a link works."""
+    master_log_end: LogOffset64 | None = msgspec.field(name="masterMaxOffset", default=None)
+    """None while it is not known."""
+    lag_bytes: Int64 | None = None
 
 
 class HAConnectionView(Body, frozen=True, kw_only=True):
-    """One slave, as its master sees the link."""
+    """One slave, as its master sees the link. What follows the start position RocketMQ does not tell."""
 
     addr: str
     acked_to: LogOffset64 = msgspec.field(name="slaveAckOffset")
@@ -89,13 +97,48 @@ class HAConnectionView(Body, frozen=True, kw_only=True):
     is_in_sync: bool = msgspec.field(name="inSync")
     bytes_per_second: Int64 = msgspec.field(name="transferredByteInSecond", default=0)
     sent_from: LogOffset64 = msgspec.field(name="transferFromWhere", default=LogOffset(0))
+    broker_id: Int64 | None = None
+    """None for a slave of RocketMQ, which does not tell it."""
+    dialect: str | None = None
+    requested_to: LogOffset64 | None = msgspec.field(name="requestOffset", default=None)
+    """The end of the slave's log when it came."""
+    sent_to: LogOffset64 | None = msgspec.field(name="sentOffset", default=None)
+    sent_bytes: Int64 | None = None
+    lag_ms: Int64 | None = msgspec.field(name="lagMillis", default=None)
+    ack_kind: str | None = None
+    counts: bool | None = None
+    """Whether its acks count for double write."""
+    since_ms: Int64 | None = msgspec.field(name="since", default=None)
+
+
+class HARefusedView(Body, frozen=True, kw_only=True):
+    """A peer that was turned away from the port for slaves."""
+
+    addr: str
+    reason: str
+    received: str
+    """What it had sent: an offset, or its first bytes in hex."""
+    at_ms: Int64 = msgspec.field(name="timestamp")
 
 
 class HARuntimeInfo(Body, frozen=True, kw_only=True):
-    """A broker's replication: its slaves if it is master, its link if it is a slave."""
+    """A broker's replication: its slaves if it is master, its link if it is a slave.
+
+    What follows the slave's link RocketMQ does not tell.
+    """
 
     is_master: bool = msgspec.field(name="master")
     log_end: LogOffset64 = msgspec.field(name="masterCommitLogMaxOffset", default=LogOffset(0))
     in_sync_slave_count: Int32 = msgspec.field(name="inSyncSlaveNums", default=0)
     slaves: list[HAConnectionView] = msgspec.field(name="haConnectionInfo", default=[])
     client: HAClientView = msgspec.field(name="haClientRuntimeInfo", default=HAClientView())
+    broker_name: str | None = None
+    broker_id: Int64 | None = None
+    role: str | None = None
+    authentication: str | None = None
+    lag_bytes: Int64 | None = None
+    """How far the best slave is behind; None, unknown, if none is connected."""
+    refused: list[HARefusedView] = msgspec.field(name="refusedPeers", default=[])
+    """The last of them, the newest last."""
+    refused_counts: dict[str, int] = msgspec.field(name="refusedCounts", default={})
+    """All of them, by kind."""

@@ -1,0 +1,82 @@
+"""How a broker stands to its master or its slaves, for operators: in answers, in metrics and in the log."""
+
+from tanist.broker.state import BrokerState
+from tanist.ha.follower import Follower
+from tanist.ha.replicas import Replica
+from tanist.ha.settings import HaAuthentication, HaSettings
+from tanist.model.offsets import LogOffset
+from tanist.protocol.bodies.replication import HAClientView, HAConnectionView, HARefusedView, HARuntimeInfo
+
+
+def ha_status(state: BrokerState) -> HARuntimeInfo:
+    """All there is to tell now."""
+    replication, settings = state.replication, state.settings
+    replicas, log_end = replication.replicas, state.store.log.log_end
+    best = replicas.best_acked()
+    follower = replication.follower
+    return HARuntimeInfo(
+        is_master=not settings.is_slave,
+        log_end=LogOffset(log_end if not settings.is_slave else _master_log_end(follower) or 0),
+        in_sync_slave_count=sum(replicas.is_in_step(replica, log_end) for replica in replicas),
+        slaves=[_slave_view(state, replica, log_end) for replica in replicas],
+        client=HAClientView() if follower is None else _client_view(state, follower, log_end),
+        broker_name=settings.broker_name,
+        broker_id=settings.broker_id,
+        role=settings.broker_role.value,
+        authentication=_authentication(state.ha),
+        lag_bytes=None if best is None else max(0, log_end - best),
+        refused=[
+            HARefusedView(addr=peer.peer, reason=peer.reason, received=peer.received, at_ms=peer.at_ms)
+            for peer in replicas.refused
+        ],
+        refused_counts=dict(replicas.refused_counts),
+    )
+
+
+def _slave_view(state: BrokerState, replica: Replica, log_end: int) -> HAConnectionView:
+    return HAConnectionView(
+        addr=replica.peer,
+        acked_to=LogOffset(replica.acked_to),
+        lag_bytes=replica.lag_bytes(log_end),
+        is_in_sync=state.replication.replicas.is_in_step(replica, log_end),
+        bytes_per_second=replica.rate.bytes_per_second(state.clock.monotonic_s()),
+        sent_from=LogOffset(replica.sent_from),
+        broker_id=replica.broker_id,
+        dialect=replica.dialect.value,
+        requested_to=LogOffset(replica.requested_to),
+        sent_to=LogOffset(replica.sent_to),
+        sent_bytes=replica.sent_bytes,
+        lag_ms=state.replication.lag_ms(replica),
+        ack_kind=replica.ack_kind.name.lower(),
+        counts=replica.counts,
+        since_ms=replica.since_ms,
+    )
+
+
+def _client_view(state: BrokerState, follower: Follower, log_end: int) -> HAClientView:
+    status, master_log_end = follower.status, _master_log_end(follower)
+    return HAClientView(
+        master_addr=status.master_address,
+        bytes_per_second=follower.rate.bytes_per_second(state.clock.monotonic_s()),
+        log_end=LogOffset(log_end),
+        last_read_timestamp_ms=status.last_read_ms,
+        last_write_timestamp_ms=status.last_write_ms,
+        state=status.state.value,
+        is_refused=status.is_refused,
+        reason=status.failure,
+        master_log_end=None if master_log_end is None else LogOffset(master_log_end),
+        lag_bytes=None if master_log_end is None else max(0, master_log_end - log_end),
+    )
+
+
+def _master_log_end(follower: Follower | None) -> int | None:
+    """None unless the link works: what was told before may be long past."""
+    if follower is None or not follower.is_transferring:
+        return None
+    return follower.status.master_log_end
+
+
+def _authentication(ha: HaSettings) -> str:
+    """What a peer really has to prove."""
+    is_secret_missing = ha.ha_authentication is HaAuthentication.SECRET and not ha.ha_secret
+    return (HaAuthentication.NONE if is_secret_missing else ha.ha_authentication).value
