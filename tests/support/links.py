@@ -160,7 +160,7 @@ class SlaveSide:
                 case ApplyTable(change):
                     self.tables.append(change)
                 case FollowLog(incarnation):
-                    self.incarnation = incarnation
+                    self.incarnation = incarnation or self.incarnation
                 case CloseLink():
                     self.closed = action
         self.sent += out

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from tanist.clock import Clock
 from tanist.ha.actions import CloseKind, CloseLink, StartTransfer
 from tanist.ha.admission import MasterLog
+from tanist.ha.classic_master import ClassicMasterLink
 from tanist.ha.keys import HaKeys
 from tanist.ha.lag import EndMarks
 from tanist.ha.master_end import MasterEnd
 from tanist.ha.master_link import HELLO_S, MasterLink
-from tanist.ha.replicas import RefusedPeer, Replica, ReplicaTable
+from tanist.ha.peers import Peers
+from tanist.ha.replicas import Dialect, RefusedPeer, Replica, ReplicaTable
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_connection import Crcs, Sending, SlaveConnection
 from tanist.ha.tables import FeedMaker
@@ -31,6 +33,9 @@ _log = logging.getLogger(__name__)
 
 MAX_UNPROVEN = 64
 """So many peers may be about to prove themselves at a time."""
+_MAX_REFUSED_HOSTS = 256
+_CLASSIC_PAUSE_S = 1.0
+"""A slave of RocketMQ 4 that was refused is back at once, again and again: it is heard once in this time."""
 _REFUSALS = frozenset(CloseKind) - {CloseKind.LOST, CloseKind.STOPPED, CloseKind.REPLACED, CloseKind.SILENT}
 
 
@@ -62,10 +67,11 @@ class Acceptor:
             bytes_per_second=(
                 settings.max_ha_transfer_byte_in_second if settings.ha_flow_control_enable else 0
             ),
-            hello_s=HELLO_S,
         )
         # In the order in which they came.
         self._connections: dict[SlaveConnection, None] = {}
+        self._peers = Peers.of(settings)
+        self._classic_refused_s: dict[str, float] = {}
         self._server: asyncio.Server | None = None
         self._told = ToldRefusals()
         self.marks = EndMarks(master.store.log.log_end, master.clock.now_ms())
@@ -113,24 +119,48 @@ class Acceptor:
 
     # What a connection asks and tells.
 
-    def on_open(self, connection: SlaveConnection) -> None:
+    def on_open(self, connection: SlaveConnection) -> float:
         self._connections[connection] = None
         _log.debug("ha service receive new connection peer=%s", connection.wire.peer)
         unproven = [other for other in self._connections if not other.is_proven and not other.is_closing]
         if len(unproven) > MAX_UNPROVEN:
             # The oldest: whoever opens connections and says nothing does not keep slaves out, who are quick.
             unproven[0].close(CloseKind.TOO_SLOW, f"{MAX_UNPROVEN} others are about to prove themselves")
+        host = _host(connection.wire.peer)
+        if not self._peers.may_be_classic(host):
+            return HELLO_S
+        refused_s = self._classic_refused_s.get(host)
+        if refused_s is not None:
+            connection.hold(refused_s + _CLASSIC_PAUSE_S)
+        # A slave of RocketMQ says nothing for 5 s after it has connected.
+        return self._master.settings.ha_housekeeping_interval / 1000
 
-    def choose_end(self, connection: SlaveConnection, first: bytes) -> MasterEnd | CloseLink:  # noqa: ARG002
+    def choose_end(self, connection: SlaveConnection, first: bytes) -> MasterEnd | CloseLink:
         settings = self._master.settings
-        return MasterLink(
-            keys=self._master.keys,
-            nonce=secrets.token_bytes(NONCE_BYTES),
-            look_at_log=self._look_at_log,
-            now_s=connection.opened_s,
-            heartbeat_s=settings.ha_send_heartbeat_interval / 1000,
-            silence_s=settings.ha_housekeeping_interval / 1000,
-        )
+        now_s = connection.opened_s
+        heartbeat_s = settings.ha_send_heartbeat_interval / 1000
+        silence_s = settings.ha_housekeeping_interval / 1000
+        match self._peers.dialect(first[0], _host(connection.wire.peer)):
+            case Dialect.TANIST:
+                return MasterLink(
+                    keys=self._master.keys,
+                    nonce=secrets.token_bytes(NONCE_BYTES),
+                    look_at_log=self._look_at_log,
+                    now_s=now_s,
+                    heartbeat_s=heartbeat_s,
+                    silence_s=silence_s,
+                )
+            case Dialect.CLASSIC:
+                return ClassicMasterLink(
+                    log=self._master.store.log,
+                    first_for_empty=self._look_at_log().first_for_empty,
+                    batch_bytes=settings.ha_transfer_batch_size,
+                    now_s=now_s,
+                    heartbeat_s=heartbeat_s,
+                    silence_s=silence_s,
+                )
+            case refusal:
+                return CloseLink(CloseKind.NO_HELLO, refusal)
 
     def on_joined(self, connection: SlaveConnection, start: StartTransfer) -> Replica:
         assert connection.end is not None
@@ -138,7 +168,7 @@ class Acceptor:
             peer=connection.wire.peer,
             dialect=connection.end.dialect,
             broker_id=start.broker_id,
-            counts=True,
+            counts=self._peers.counts(connection.end.dialect, _host(connection.wire.peer)),
             requested_to=start.requested_to,
             sent_from=start.start_offset,
             ack_kind=start.ack_kind,
@@ -193,6 +223,8 @@ class Acceptor:
     def _note_refused(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
         peer, now_ms = connection.wire.peer, self._master.clock.now_ms()
         received = connection.first_bytes.hex()
+        if connection.end is not None and connection.end.dialect is Dialect.CLASSIC:
+            self._note_classic_refused(_host(peer))
         self._master.replicas.refuse(
             RefusedPeer(peer, f"{kind.value}: {reason}", received, now_ms), kind=kind.value
         )
@@ -202,6 +234,11 @@ class Acceptor:
                 *(peer, kind.value, reason, received),
             )
 
+    def _note_classic_refused(self, host: str) -> None:
+        if len(self._classic_refused_s) >= _MAX_REFUSED_HOSTS:
+            self._classic_refused_s.clear()
+        self._classic_refused_s[host] = asyncio.get_running_loop().time()
+
 
 def _host(peer: str) -> str:
-    return peer.rpartition(":")[0]
+    return peer.rpartition(":")[0].strip("[]")

@@ -79,7 +79,8 @@ class ApplyTable:
 class FollowLog:
     """The master lets us in: its log is ours from now on, whose incarnation this is."""
 
-    incarnation: bytes
+    incarnation: bytes | None
+    """None if it does not tell, and sends no tables either."""
 
 
 MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck

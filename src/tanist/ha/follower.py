@@ -20,9 +20,12 @@ from tanist.backoff import Backoff
 from tanist.clock import Clock
 from tanist.errors import MQError, NotWritable
 from tanist.ha.actions import CloseKind, CloseLink
+from tanist.ha.classic_slave import ClassicSlaveLink
 from tanist.ha.keys import HaKeys
 from tanist.ha.master_connection import MasterConnection, Received
-from tanist.ha.settings import HaSettings
+from tanist.ha.record_walk import walk_to_end
+from tanist.ha.settings import HaCompatibility, HaSettings
+from tanist.ha.slave_end import SlaveEnd
 from tanist.ha.slave_link import SlaveLink, SlaveLog
 from tanist.ha.tables import TableSink
 from tanist.ha.throttle import Rate
@@ -180,8 +183,10 @@ class Follower:
         if connection.closed.done():
             self._on_closed(connection.closed.result())
 
-    def _make_link(self) -> SlaveLink:
+    def _make_link(self) -> SlaveEnd:
         slave, log = self._slave, self._slave.store.log
+        if slave.settings.ha_compatibility is HaCompatibility.CLASSIC:
+            return self._make_classic_link()
         return SlaveLink(
             keys=slave.keys,
             broker_id=slave.broker_id,
@@ -199,6 +204,21 @@ class Follower:
             silence_s=slave.settings.ha_housekeeping_interval / 1000,
         )
 
+    def _make_classic_link(self) -> ClassicSlaveLink:
+        store, settings = self._slave.store, self._slave.settings
+        file_bytes, log_end = store.settings.mapped_file_size_commit_log, store.log.log_end
+        # What is dispatched are whole records; what comes next may complete the one behind them.
+        dispatched_to = store.dispatcher.dispatched_to
+        return ClassicSlaveLink(
+            log_end=log_end,
+            walk=walk_to_end(store.log, dispatched_to, file_bytes=file_bytes) if log_end else None,
+            file_bytes=file_bytes,
+            ack_kind=settings.ha_ack_mode.kind,
+            now_s=asyncio.get_running_loop().time(),
+            heartbeat_s=settings.ha_send_heartbeat_interval / 1000,
+            silence_s=settings.ha_housekeeping_interval / 1000,
+        )
+
     def _received(self) -> Received:
         return Received(
             append=self._slave.append,
@@ -209,10 +229,11 @@ class Follower:
             on_written=self._on_written,
         )
 
-    def _on_accepted(self, incarnation: bytes) -> None:
-        self._slave.store.adopt_incarnation(incarnation)
-        if self._slave.sink is not None:
-            self._slave.sink.begin()
+    def _on_accepted(self, incarnation: bytes | None) -> None:
+        if incarnation is not None:
+            self._slave.store.adopt_incarnation(incarnation)
+            if self._slave.sink is not None:
+                self._slave.sink.begin()
         self._backoff.reset()
         self.status.state = FollowerState.TRANSFER
         self.status.failure, self.status.is_refused = None, False

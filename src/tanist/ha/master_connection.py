@@ -11,7 +11,7 @@ from functools import partial
 
 from tanist.errors import MQError
 from tanist.ha.actions import AppendLog, ApplyTable, CloseKind, CloseLink, FollowLog, SendBytes, SlaveAction
-from tanist.ha.slave_link import SlaveLink, SlaveState
+from tanist.ha.slave_end import SlaveEnd
 from tanist.ha.wire import Wire
 from tanist.protocol.ha_link import AckKind
 from tanist.protocol.ha_stream import MAX_BODY_BYTES
@@ -28,7 +28,7 @@ class Received:
     """What becomes of what a master sends."""
 
     append: Callable[[int, memoryview], int]
-    follow_log: Callable[[bytes], None]
+    follow_log: Callable[[bytes | None], None]
     apply_table: Callable[[bytes], None] | None
     when_flushed: Callable[[int, FlushDone], None]
     """Tells when the log is on the disk up to an offset."""
@@ -42,7 +42,7 @@ class MasterConnection(asyncio.BufferedProtocol):
 
     _wire: Wire
 
-    def __init__(self, link: SlaveLink, received: Received) -> None:
+    def __init__(self, link: SlaveEnd, received: Received) -> None:
         self._link = link
         self._received = received
         self._loop = asyncio.get_running_loop()
@@ -69,14 +69,14 @@ class MasterConnection(asyncio.BufferedProtocol):
             self._start = self._end = 0
             return
         while self._start < self._end:
-            state = self._link.state
+            was_transferring = self._link.is_transferring
             actions, used = self._link.on_bytes(
                 self._buffer[self._start : self._end], now_s=self._loop.time()
             )
             self._start += used
             self._carry_out(actions)
             # What follows the verdict in one read is frames.
-            if not used or self._link.state is state is SlaveState.TRANSFER or self._closing is not None:
+            if not used or was_transferring or self._closing is not None:
                 break
         self._make_room()
         self._received.on_read(nbytes, self._link.master_log_end)

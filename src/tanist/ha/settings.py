@@ -134,8 +134,14 @@ def parse_networks(text: str) -> tuple[Network, ...]:
 
 
 def is_within(address: str, networks: tuple[Network, ...]) -> bool:
-    """Whether one of the networks has this address."""
-    return any(ipaddress.ip_address(address) in network for network in networks)
+    """Whether one of the networks has this address. One that is not known, or is none, is in no network."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    # A socket for both versions of IP tells the old addresses in the new form.
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return any((mapped or found) in network for network in networks)
 
 
 _KEYS = {field.name: field.encode_name for field in msgspec.structs.fields(HaSettings)}

@@ -27,6 +27,9 @@ class LogSource(Protocol):
     """The log that is sent."""
 
     @property
+    def log_start(self) -> int: ...
+
+    @property
     def log_end(self) -> int: ...
 
     def read_ahead(self, log_offset: int, max_bytes: int, /) -> memoryview: ...
@@ -49,7 +52,9 @@ class Crcs:
 class Keeper(Protocol):
     """Who keeps the connections: the acceptor."""
 
-    def on_open(self, connection: "SlaveConnection") -> None: ...
+    def on_open(self, connection: "SlaveConnection") -> float:
+        """Take note of a peer; how many seconds it may say nothing."""
+        ...
 
     def choose_end(self, connection: "SlaveConnection", first: bytes) -> MasterEnd | CloseLink:
         """What is to be spoken with a peer whose first bytes these are."""
@@ -71,7 +76,6 @@ class Sending:
     make_feed: FeedMaker | None
     bytes_per_second: int
     """0 for as fast as it goes."""
-    hello_s: float
 
 
 class SlaveConnection(asyncio.Protocol):
@@ -92,6 +96,7 @@ class SlaveConnection(asyncio.Protocol):
         self._later: asyncio.Handle | None = None
         self._feed: TableFeed | None = None
         self._feeding: asyncio.TimerHandle | None = None
+        self._held: asyncio.TimerHandle | None = None
         self._is_paused = self._is_closed = False
         self._closing: CloseLink | None = None
         self.replica: Replica | None = None
@@ -111,8 +116,9 @@ class SlaveConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.wire = Wire(transport)
         self.opened_s = self._loop.time()
-        self._timer = self._loop.call_later(self._sending.hello_s, self._on_timer)
-        self._keeper.on_open(self)
+        silence_s = self._keeper.on_open(self)
+        if self._closing is None:
+            self._set_timer(self.opened_s + silence_s)
 
     def data_received(self, data: bytes) -> None:
         if self._closing is not None:
@@ -125,6 +131,7 @@ class SlaveConnection(asyncio.Protocol):
                 self._close(chosen)
                 return
             self.end = chosen
+            self._set_timer(chosen.next_tick_s)
         self._carry_out(self.end.on_bytes(data, now_s=self._loop.time()))
 
     def pause_writing(self) -> None:
@@ -137,7 +144,7 @@ class SlaveConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closed = True
-        for handle in (self._timer, self._later, self._feeding):
+        for handle in (self._timer, self._later, self._feeding, self._held):
             if handle is not None:
                 handle.cancel()
         if self._feed is not None:
@@ -155,6 +162,11 @@ class SlaveConnection(asyncio.Protocol):
         if end is None or not end.is_transferring or self._is_paused or self._later is not None:
             return
         log, turn_bytes = self._sending.log, 0
+        if end.sent_to < log.log_start:
+            self.close(
+                CloseKind.WRONG_OFFSET, f"what follows {end.sent_to} was deleted before it could be sent"
+            )
+            return
         while end.sent_to < log.log_end and not self._is_paused:
             if turn_bytes >= _TURN_BYTES:
                 self._later = self._loop.call_soon(self._push_later)
@@ -167,6 +179,12 @@ class SlaveConnection(asyncio.Protocol):
             except OffsetOutOfRange:
                 self.close(CloseKind.REFUSED, deleted_before(end.sent_to).text)
                 return
+
+    def hold(self, until_s: float) -> None:
+        """Listen to nothing that it says before this time."""
+        if until_s > self._loop.time():
+            self.wire.pause_reading()
+            self._held = self._loop.call_at(until_s, self.wire.resume_reading)
 
     def close(self, kind: CloseKind, reason: str) -> None:
         """End the link."""

@@ -89,6 +89,10 @@ class SlaveLink:
         self.log_end = self.acked_to = self.log.log_end
 
     @property
+    def is_transferring(self) -> bool:
+        return self.state is SlaveState.TRANSFER
+
+    @property
     def next_tick_s(self) -> float:
         """When ``on_tick`` has something to do."""
         if self.state is SlaveState.TRANSFER:

@@ -47,6 +47,12 @@ class Wire:
                 sent -= len(piece)
         return total
 
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._transport.resume_reading()
+
     def close(self) -> None:
         """Close once all is sent."""
         self._transport.close()

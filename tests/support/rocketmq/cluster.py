@@ -25,7 +25,16 @@ from tests.support.rocketmq.client import (
     ask,
     encode_options,
 )
-from tests.support.rocketmq.jars import CLIENT_LINES, QUICK_START, environment, install, install_client
+from tests.support.rocketmq.jars import (
+    CLIENT_LINES,
+    LOGGING,
+    QUICK_START,
+    Installation,
+    environment,
+    install,
+    install_client,
+    install_old_broker,
+)
 
 _T = TypeVar("_T")
 
@@ -116,10 +125,28 @@ class RocketMQ:
 
         It is a master with small files; ``properties`` override that, and every other setting of ours.
         """
+        return self._start_on_new_ports(self._start_broker, store_dir, name, properties)
+
+    def start_old_broker(
+        self,
+        *,
+        store_dir: Path | None = None,
+        name: str = "broker-a",
+        properties: Mapping[str, object] | None = None,
+    ) -> Broker:
+        """Start a broker of the 4.9 line in the same way. Slaves find it at the port above its own."""
+        return self._start_on_new_ports(self._start_old_broker, store_dir, name, properties)
+
+    def _start_on_new_ports(
+        self,
+        start: Callable[[Path, Path, str, Mapping[str, object]], Broker],
+        store_dir: Path | None,
+        name: str,
+        properties: Mapping[str, object] | None,
+    ) -> Broker:
         self._broker_count += 1
         home = self._directory / f"broker-{self._broker_count}"
-        store_dir = store_dir or home / "store"
-        return _retried(lambda: self._start_broker(home, store_dir, name, properties or {}))
+        return _retried(lambda: start(home, store_dir or home / "store", name, properties or {}))
 
     def produce(
         self,
@@ -221,8 +248,32 @@ class RocketMQ:
     def _start_broker(
         self, home: Path, store_dir: Path, name: str, properties: Mapping[str, object]
     ) -> Broker:
-        port = free_broker_port()
-        settings: dict[str, Any] = {
+        settings = self._broker_settings(store_dir, name, {"haListenPort": _free_port(), **properties})
+        process = self._start(name, "tanist.partner.BrokerMain", home, settings, ready="broker registered")
+        return Broker(process, name, int(settings["listenPort"]), int(settings["haListenPort"]), store_dir)
+
+    def _start_old_broker(
+        self, home: Path, store_dir: Path, name: str, properties: Mapping[str, object]
+    ) -> Broker:
+        settings = self._broker_settings(store_dir, name, properties)
+        logging = home / "conf" / "logback_broker.xml"
+        logging.parent.mkdir(parents=True, exist_ok=True)
+        logging.write_bytes(LOGGING.read_bytes())
+        process = self._start(
+            name,
+            "org.apache.rocketmq.broker.BrokerStartup",
+            home,
+            settings,
+            ready="boot success",
+            installation=install_old_broker(),
+        )
+        port = int(settings["listenPort"])
+        return Broker(process, name, port, port + _HA_PORT_DISTANCE, store_dir)
+
+    def _broker_settings(
+        self, store_dir: Path, name: str, properties: Mapping[str, object]
+    ) -> dict[str, Any]:
+        return {
             "brokerClusterName": "tanist-tests",
             "brokerName": name,
             "brokerId": 0,
@@ -230,24 +281,28 @@ class RocketMQ:
             "brokerIP1": _HOST,
             "brokerIP2": _HOST,
             "bindAddress": _HOST,
-            "listenPort": port,
-            "haListenPort": _free_port(),
+            "listenPort": free_broker_port(),
             "storePathRootDir": store_dir,
             "storePathCommitLog": store_dir / "commitlog",
             "autoCreateTopicEnable": "true",
             **_SMALL_STORE,
             **properties,
         }
-        process = self._start(name, "tanist.partner.BrokerMain", home, settings, ready="broker registered")
-        return Broker(process, name, int(settings["listenPort"]), int(settings["haListenPort"]), store_dir)
 
     def _start(
-        self, name: str, main_class: str, home: Path, settings: Mapping[str, object], *, ready: str
+        self,
+        name: str,
+        main_class: str,
+        home: Path,
+        settings: Mapping[str, object],
+        *,
+        ready: str,
+        installation: Installation | None = None,
     ) -> ForeignProcess:
         home.mkdir(parents=True, exist_ok=True)
         config = home / f"{name}.conf"
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        command = self._installation.command(
+        command = (installation or self._installation).command(
             main_class, "-c", str(config), home=home, heap="384m", flags=self._flags
         )
         process = ForeignProcess(name, command, directory=home, env=environment(home))

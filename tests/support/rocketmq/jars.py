@@ -28,8 +28,10 @@ _PROJECT_ROOT = _HERE.parents[2]
 _BUILD = (_PROJECT_ROOT / "build" / "rocketmq").resolve()
 _POM = _HERE / "pom.xml"
 _CLIENT_POMS = {"5.3.3": _POM, "4.9.8": _HERE / "pom-client-4.9.xml"}
+_OLD_BROKER_POM = _HERE / "pom-broker-4.9.xml"
 _PROXY_POM = _HERE / "pom-proxy.xml"
-_LOGGING = _HERE / "rmq.logback.xml"
+LOGGING = _HERE / "rmq.logback.xml"
+"""What partners write to a log, and where."""
 _RUN_TIMEOUT_S = 120.0
 _PROGRAMS = "programs.jar"
 _rehearsals: list[bool] = []
@@ -73,7 +75,7 @@ class Installation:
             "-Djava.net.preferIPv4Stack=true",
             "-Dfile.encoding=UTF-8",
             f"-Duser.home={home}",
-            f"-Drmq.logback.configurationFile={_LOGGING}",
+            f"-Drmq.logback.configurationFile={LOGGING}",
             "-cp",
             os.pathsep.join(map(str, [self.programs, *sorted(self.jars.glob("*.jar"))])),
             main_class,
@@ -127,10 +129,12 @@ def install_client(line: str) -> Installation:
 
 def install_proxy() -> Installation:
     """Return the same for the proxy, beside which no program of ours runs."""
-    java = partners.java_tool("java")
-    with _locked():
-        jars = _ready(_BUILD / _hash([_PROXY_POM]), lambda directory: _fetch_jars(_PROXY_POM, directory))
-    return Installation(java, jars, jars)
+    return _install_jars(_PROXY_POM)
+
+
+def install_old_broker() -> Installation:
+    """Return the same for the broker of the 4.9 line, beside which no program of ours runs either."""
+    return _install_jars(_OLD_BROKER_POM)
 
 
 def is_fetched() -> bool:
@@ -158,6 +162,13 @@ def rehearsal() -> Generator[None]:
         yield
     finally:
         _rehearsals.pop()
+
+
+def _install_jars(pom: Path) -> Installation:
+    java = partners.java_tool("java")
+    with _locked():
+        jars = _ready(_BUILD / _hash([pom]), lambda directory: _fetch_jars(pom, directory))
+    return Installation(java, jars, jars)
 
 
 def _fetch_jars(pom: Path, directory: Path) -> None:

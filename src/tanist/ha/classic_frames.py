@@ -1,0 +1,68 @@
+"""Where the frames to a slave of RocketMQ end, and whether a slave can have stopped at an offset. Pure.
+
+RocketMQ cuts its log anywhere. Here a frame ends where a record ends, and only a record that is larger than
+a frame is cut, in pieces of a whole frame from its start. So a slave that holds what it was sent stops at a
+place that can be recognised, and most others can be told from it, though all they say is a number.
+"""
+
+from typing import Protocol
+
+from tanist.model.offsets import LogOffset
+from tanist.protocol.record import BLANK_BYTES, peek_record
+
+_MAX_PIECES = 1024
+"""So many pieces of one record are looked back over: at 32 KiB each that is more than any record has."""
+
+
+class Log(Protocol):
+    """What a classic link looks at in the log that it sends."""
+
+    @property
+    def log_start(self) -> LogOffset: ...
+
+    log_end: LogOffset
+
+    def read_ahead(self, log_offset: int, max_bytes: int) -> memoryview:
+        """What is written from an offset on, at most to the end of that file."""
+        ...
+
+    def is_record_start(self, log_offset: int) -> bool:
+        """Whether a sound record or a blank begins here, or the log ends here."""
+        ...
+
+
+def whole_records(ahead: memoryview, max_bytes: int) -> int:
+    """How much of what lies ahead is whole records, at most ``max_bytes``; 0 if the first is larger."""
+    if len(ahead) < max_bytes:
+        # It goes to the end of the file or of the log, and a record ends there.
+        return len(ahead)
+    position = 0
+    while len(ahead) - position >= BLANK_BYTES:
+        size_bytes = record_bytes(ahead, position)
+        if position + size_bytes > max_bytes:
+            break
+        position += size_bytes
+    return position
+
+
+def record_end_behind(log: Log, log_offset: int, *, max_bytes: int) -> int | None:
+    """Where the record ends in which a frame of ``max_bytes`` may have ended at this offset.
+
+    The offset itself if a record begins there, None if no frame can have ended there.
+    """
+    if log.is_record_start(log_offset):
+        return log_offset
+    for start in range(log_offset - max_bytes, log_offset - max_bytes * _MAX_PIECES, -max_bytes):
+        if start < log.log_start:
+            return None
+        if log.is_record_start(start):
+            end = start + record_bytes(log.read_ahead(start, BLANK_BYTES), 0)
+            return end if end > log_offset else None
+    return None
+
+
+def record_bytes(view: memoryview, position: int) -> int:
+    """How large the record or the blank is that begins here."""
+    size_bytes, _ = peek_record(view, position)
+    assert size_bytes >= BLANK_BYTES
+    return size_bytes

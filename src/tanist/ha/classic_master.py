@@ -1,0 +1,173 @@
+"""One slave of RocketMQ, as its master sees it.
+
+    REPORT --first report, its log may be ours--> TRANSFER
+        any state --what can not be true, silence--> CLOSED
+
+Pure. acceptor.py owns the socket. Such a slave proves nothing: it says a number of 8 bytes, where its log
+ends, and says it again and again. So the number is held against what the log has and then against what this
+connection was sent. Before the first report that may be true no byte of the log is sent. In TRANSFER,
+acked_to <= sent_to <= the log's end, and acked_to never goes back.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
+from tanist.ha.classic_frames import Log, record_bytes, record_end_behind, whole_records
+from tanist.ha.replicas import Dialect
+from tanist.protocol.ha_classic import TRANSFER_HEADER_BYTES, ReportDecoder, encode_transfer_header
+from tanist.protocol.ha_link import AckKind
+from tanist.protocol.ha_stream import MAX_BODY_BYTES
+from tanist.protocol.record import BLANK_BYTES
+
+_MOST_BODY_BYTES = MAX_BODY_BYTES - TRANSFER_HEADER_BYTES
+"""A slave of RocketMQ reads a frame through a buffer of 4 MiB; a larger one it never gets to the end of."""
+_REBUILD = "stop that slave, empty its store and start it again"
+
+
+class ClassicState(Enum):
+    REPORT = "report"
+    TRANSFER = "transfer"
+    CLOSED = "closed"
+
+
+@dataclass(slots=True)
+class ClassicMasterLink:
+    """The master's end of one link to a slave of RocketMQ."""
+
+    log: Log
+    first_for_empty: int
+    """Where a slave begins that has nothing."""
+    batch_bytes: int
+    """The largest body of a frame."""
+    now_s: float
+    heartbeat_s: float
+    silence_s: float
+    dialect: Dialect = field(default=Dialect.CLASSIC, init=False)
+    state: ClassicState = field(default=ClassicState.REPORT, init=False)
+    acked_to: int = field(default=0, init=False)
+    sent_from: int = field(default=0, init=False)
+    sent_to: int = field(default=0, init=False)
+    _reports: ReportDecoder = field(default_factory=ReportDecoder, init=False)
+    _record_end: int = field(default=0, init=False)
+    """Where the record ends that was sent only in part."""
+    _read_s: float = field(default=0.0, init=False)
+    _written_s: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self.batch_bytes = min(self.batch_bytes, _MOST_BODY_BYTES)
+        self._read_s = self._written_s = self.now_s
+
+    @property
+    def is_transferring(self) -> bool:
+        return self.state is ClassicState.TRANSFER
+
+    @property
+    def max_body_bytes(self) -> int:
+        """The most that the next frame carries: whole records, or a piece of one that is larger."""
+        if self.sent_to < self._record_end:
+            return min(self.batch_bytes, self._record_end - self.sent_to)
+        ahead = self.log.read_ahead(self.sent_to, self.batch_bytes)
+        return whole_records(ahead, self.batch_bytes) or self.batch_bytes
+
+    @property
+    def next_tick_s(self) -> float:
+        """When ``on_tick`` has something to do."""
+        if self.is_transferring:
+            return min(self._read_s + self.silence_s, self._written_s + self.heartbeat_s)
+        return self.now_s + self.silence_s
+
+    def on_bytes(self, data: bytes, *, now_s: float) -> list[MasterAction]:
+        """The slave sent something. Of several reports the newest counts."""
+        self._read_s = now_s
+        report = self._reports.feed(data)
+        match self.state:
+            case ClassicState.REPORT if report is not None:
+                return self._on_first_report(report, now_s=now_s)
+            case ClassicState.TRANSFER if report is not None:
+                return self._on_ack(report)
+            case _:
+                return []
+
+    def header(self, log_offset: int, size_bytes: int, *, log_end: int, take_crc: Callable[[], int]) -> bytes:  # noqa: ARG002
+        """What goes before these bytes of the log."""
+        return encode_transfer_header(log_offset, size_bytes)
+
+    def on_sent(self, log_end: int, *, now_s: float) -> None:
+        """The log was sent up to here."""
+        assert self.state is ClassicState.TRANSFER
+        assert log_end >= self.sent_to
+        if self.sent_to >= self._record_end and log_end - self.sent_to == self.batch_bytes:
+            first_bytes = record_bytes(self.log.read_ahead(self.sent_to, BLANK_BYTES), 0)
+            self._record_end = self.sent_to + first_bytes
+        self.sent_to = log_end
+        self._written_s = now_s
+
+    def on_tick(self, *, log_end: int, now_s: float) -> list[MasterAction]:  # noqa: ARG002
+        """Some time has passed."""
+        match self.state:
+            case ClassicState.REPORT:
+                if now_s - self.now_s >= self.silence_s:
+                    return self._close(CloseKind.TOO_SLOW, f"no report within {self.silence_s:.0f} s")
+            case ClassicState.TRANSFER:
+                silent_s = now_s - self._read_s
+                if silent_s >= self.silence_s:
+                    return self._close(CloseKind.SILENT, f"nothing came for {silent_s * 1000:.0f} ms")
+                if now_s - self._written_s >= self.heartbeat_s:
+                    self._written_s = now_s
+                    return [SendBytes(encode_transfer_header(self.sent_to, 0))]
+            case ClassicState.CLOSED:
+                pass
+        return []
+
+    def on_lost(self) -> None:
+        """The connection is gone."""
+        self.state = ClassicState.CLOSED
+
+    def _on_first_report(self, report: int, *, now_s: float) -> list[MasterAction]:
+        refusal = self._refusal(report)
+        if refusal is not None:
+            return self._close(CloseKind.REFUSED, f"its first report is {report}, {refusal}")
+        self.state = ClassicState.TRANSFER
+        self.acked_to = report
+        self.sent_from = self.sent_to = report or self.first_for_empty
+        self._written_s = now_s
+        # It acks what it has in memory.
+        return [StartTransfer(self.sent_from, report, None, AckKind.RECEIVED)]
+
+    def _refusal(self, report: int) -> str | None:
+        """Why no copy of this log can end there; None if one can."""
+        log = self.log
+        if report == 0:
+            return None
+        if report < 0:
+            return "where no log ends"
+        if report > log.log_end:
+            return f"and this log ends at {log.log_end}: it is no copy of this one; {_REBUILD}"
+        if report < log.log_start:
+            return f"and this log begins at {log.log_start}: what it lacks was deleted; {_REBUILD}"
+        record_end = record_end_behind(log, report, max_bytes=self.batch_bytes)
+        if record_end is None:
+            return (
+                "where no record of this log ends: restart that slave, which cuts half a record off its end; "
+                f"if it comes again it is no copy of this log: {_REBUILD}"
+            )
+        self._record_end = record_end
+        return None
+
+    def _on_ack(self, acked_to: int) -> list[MasterAction]:
+        if acked_to == self.acked_to:
+            return []
+        # An empty slave says 0 until it holds something, and what it was sent begins at sent_from.
+        least = max(self.acked_to, self.sent_from)
+        if not least <= acked_to <= self.sent_to:
+            return self._close(
+                CloseKind.IMPOSSIBLE_ACK, f"ack {acked_to} is outside [{least}, {self.sent_to}]"
+            )
+        self.acked_to = acked_to
+        return [TakeAck(acked_to)]
+
+    def _close(self, kind: CloseKind, reason: str) -> list[MasterAction]:
+        self.state = ClassicState.CLOSED
+        return [CloseLink(kind, reason)]
