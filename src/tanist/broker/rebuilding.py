@@ -85,22 +85,17 @@ class SlaveRounds:
 
 
 async def drop_when_in_step(state: BrokerState) -> None:
-    """Delete what was set aside when this slave holds its master's log on disk. Runs until cancelled."""
-    root = state.store.root
-    is_left = bool(aside_folders(root))
-    while is_left:
-        await asyncio.sleep(_LOOK_S)
-        if is_in_step(state):
+    """Delete what was set aside when this slave holds its master's log on disk. Runs until cancelled.
+
+    In step is who holds now what the master had a moment ago: under load it is never quite the same.
+    """
+    root, wanted = state.store.root, None
+    while await asyncio.to_thread(aside_folders, root):
+        if wanted is not None and state.store.log.flushed_to >= wanted:
             await asyncio.to_thread(drop_aside, root)
-            is_left = False
+        follower = state.replication.follower
+        wanted = None
+        if follower is not None and follower.is_transferring:
+            wanted = follower.status.master_log_end
+        await asyncio.sleep(_LOOK_S)
     await asyncio.Event().wait()
-
-
-def is_in_step(state: BrokerState) -> bool:
-    """Whether the log is on disk as far as the master told of its own."""
-    follower = state.replication.follower
-    return (
-        follower is not None
-        and follower.is_transferring
-        and state.store.log.flushed_to >= follower.status.master_log_end
-    )
