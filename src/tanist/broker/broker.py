@@ -186,7 +186,7 @@ class Broker:
             Parts(self._settings, self._ha, self._tls, store, writer, flusher, self._clock)
         )
         if self._settings.broker_role is BrokerRole.SYNC_MASTER:
-            writer.pending.double_write = replication.double_write
+            writer.pending.use(replication.double_write)
         file = ConfigFile(self._config_file) if self._config_file is not None else None
         topics = TopicTable.open(ConfigTable(disk, root, TopicConfigTable), self._settings, self._clock)
         topics.add_several(self._topics, max_new=len(self._topics))
@@ -243,7 +243,7 @@ class Broker:
                 for name, start_save, interval_ms in (
                     (
                         "offsets",
-                        state.offsets.start_save,
+                        partial(_start_save_offsets, state),
                         lambda: state.settings.flush_consumer_offset_interval,
                     ),
                     (
@@ -285,7 +285,11 @@ class Broker:
         """Serve the slaves, or follow the master."""
         if ha_bound is not None:
             async with state.replication.serving_slaves(ha_bound, partial(TablesFeed, state)):
-                yield None
+                try:
+                    yield None
+                finally:
+                    # Whoever waits for a slave's ack gets it while there is a link for it.
+                    await state.writer.close(_FLUSH_GRACE_S)
             return
         client = RemotingClient(tls=self._tls)
         following = Following(state, client)
@@ -414,7 +418,24 @@ def _save_at_end(state: BrokerState) -> None:
     except (MQError, OSError) as error:
         # The next start finds in the log what was delivered.
         _log.warning("delay offsets are not saved reason=%s", error)
+    # A master has saved its own at every change.
+    for start_save in (state.topics.start_save, state.groups.start_save):
+        if finish := start_save():
+            finish()
     state.offsets.save()
+
+
+def _start_save_offsets(state: BrokerState) -> Callable[[], None] | None:
+    """A slave's after the log: they say how far transactions are done with, and it may be master next."""
+    finish = state.offsets.start_save()
+    if finish is None or not state.settings.is_slave:
+        return finish
+
+    def finish_after_flush() -> None:
+        state.store.flush()
+        finish()
+
+    return finish_after_flush
 
 
 async def _saving(

@@ -7,10 +7,9 @@ at that moment.
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Raw
 
@@ -19,6 +18,7 @@ from tanist.model.data_version import DataVersion
 from tanist.protocol.ha_tables import (
     MAX_ENTRY_BYTES,
     DelayEntry,
+    DeletionEntry,
     Entry,
     GroupEntry,
     OffsetEntry,
@@ -44,12 +44,32 @@ class _Look(NamedTuple):
     find: Callable[[str], list[Entry]]
 
 
-@dataclass(slots=True)
 class _Due:
     """What of a table is to be told."""
 
-    is_whole: bool = False
-    names: set[str] = field(default_factory=set[str])
+    def __init__(self, kind: TableKind, tell: Callable[["_Due"], None]) -> None:
+        self.kind = kind
+        self.names: set[str] = set()
+        self.is_whole = False
+        self.is_queued = False
+        self._tell = tell
+
+    def on_changed(self, names: Iterable[str]) -> None:
+        self.names.update(names)
+        if not self.is_queued:
+            self.is_queued = True
+            self._tell(self)
+
+    def on_all_changed(self, _level: int = 0) -> None:
+        """A small table is told as a whole."""
+        self.is_whole = True
+        self.on_changed(())
+
+    def take(self) -> tuple[bool, set[str]]:
+        """Whether all is to be told, and else the names of what changed, which are told now."""
+        is_whole, names = self.is_whole, self.names
+        self.is_whole, self.is_queued, self.names = False, False, set()
+        return is_whole, names
 
 
 class TablesFeed:
@@ -62,59 +82,59 @@ class TablesFeed:
         self._state = state
         self._wake = wake
         self._is_awake = True
-        self._due = {kind: _Due(is_whole=True) for kind in TableKind}
-        """In the order in which they are told: a table that changes all the time must not hold up others."""
+        self._queue: deque[_Due] = deque()
+        """In the order in which they changed: a table that does it all the time must not hold up others."""
         self._pieces: Iterator[bytes] = iter(())
-        self._watched = [
-            (state.topics.watchers, partial(self._changed, TableKind.TOPICS)),
-            (state.groups.watchers, partial(self._changed, TableKind.GROUPS)),
-            (state.offsets.watchers, partial(self._changed, TableKind.OFFSETS)),
+        self._deleted_topics = state.store.deleted_topics
+        dues = {kind: _Due(kind, self._tell) for kind in TableKind}
+        self._topics, self._deletions = dues[TableKind.TOPICS], dues[TableKind.DELETIONS]
+        self._watches: list[tuple[list[Any], Callable[..., None]]] = [
+            (state.topics.watchers, self._topics_changed),
+            (state.groups.watchers, dues[TableKind.GROUPS].on_changed),
+            (state.offsets.watchers, dues[TableKind.OFFSETS].on_changed),
+            (state.delays.levels.watchers, dues[TableKind.DELAYS].on_all_changed),
         ]
-        for watchers, watcher in self._watched:
+        for watchers, watcher in self._watches:
             watchers.append(watcher)
-        state.delays.levels.watchers.append(self._delivered)
+        for due in dues.values():
+            due.on_all_changed()
 
     def take(self) -> bytes | None:
         """The next piece to send; None when the slave has been sent everything."""
         while (piece := next(self._pieces, None)) is None:
-            if not self._due:
+            if not self._queue:
                 self._is_awake = False
                 return None
-            kind = next(iter(self._due))
-            self._pieces = self._pieces_of(kind, self._due.pop(kind))
+            self._pieces = self._pieces_of(self._queue.popleft())
         return piece
 
     def close(self) -> None:
         """Hear of no more changes."""
-        for watchers, watcher in self._watched:
+        for watchers, watcher in self._watches:
             watchers.remove(watcher)
-        if self._watched:
-            self._state.delays.levels.watchers.remove(self._delivered)
-        self._watched = []
+        self._watches = []
 
-    def _changed(self, kind: TableKind, names: Iterable[str]) -> None:
-        due = self._due.get(kind)
-        if due is None:
-            due = self._due[kind] = _Due()
-        due.names.update(names)
+    def _tell(self, due: _Due) -> None:
+        self._queue.append(due)
         if not self._is_awake:
             self._is_awake = True
             self._wake()
 
-    def _delivered(self, _level: int) -> None:
-        """There are few levels, so all of them are told."""
-        self._changed(TableKind.DELAYS, ())
-        self._due[TableKind.DELAYS].is_whole = True
+    def _topics_changed(self, names: Iterable[str]) -> None:
+        self._topics.on_changed(names)
+        if self._state.store.deleted_topics is not self._deleted_topics:
+            self._deleted_topics = self._state.store.deleted_topics
+            self._deletions.on_all_changed()
 
-    def _pieces_of(self, kind: TableKind, due: _Due) -> Iterator[bytes]:
-        look = _LOOKS[kind](self._state)
-        entries = self._entries(kind, look.find, look.names() if due.is_whole else due.names, due)
-        is_first = True
+    def _pieces_of(self, due: _Due) -> Iterator[bytes]:
+        # At the first piece: what changes from here on is due again.
+        (is_whole, names), look, is_first = due.take(), _LOOKS[due.kind](self._state), True
+        entries = _entries(due.kind, look, look.names() if is_whole else names, is_whole=is_whole)
         for batch, is_last in batches(entries):
             yield encode_piece(
                 TablePiece(
-                    kind=kind,
-                    is_whole=due.is_whole,
+                    kind=due.kind,
+                    is_whole=is_whole,
                     is_first=is_first,
                     is_last=is_last,
                     log_end=self._state.store.log.log_end,
@@ -124,22 +144,21 @@ class TablesFeed:
             )
             is_first = False
 
-    def _entries(
-        self, kind: TableKind, find: Callable[[str], list[Entry]], names: Iterable[str], due: _Due
-    ) -> Iterator[Raw]:
-        for name in names:
-            found = find(name)
-            if not found and not due.is_whole:
-                yield encode_entry(name)
-            for entry in found:
-                encoded = encode_entry(entry)
-                if len(encoded) <= MAX_ENTRY_BYTES:
-                    yield encoded
-                else:
-                    _log.error(
-                        "entry is too large for slaves table=%s name=%s size_bytes=%d",
-                        *(kind.name, name, len(encoded)),
-                    )
+
+def _entries(kind: TableKind, look: _Look, names: Iterable[str], *, is_whole: bool) -> Iterator[Raw]:
+    for name in names:
+        found = look.find(name)
+        if not found and not is_whole:
+            yield encode_entry(name)
+        for entry in found:
+            encoded = encode_entry(entry)
+            if len(encoded) <= MAX_ENTRY_BYTES:
+                yield encoded
+            else:
+                _log.error(
+                    "entry is too large for slaves table=%s name=%s size_bytes=%d",
+                    *(kind.name, name, len(encoded)),
+                )
 
 
 def _topics(state: BrokerState) -> _Look:
@@ -185,9 +204,19 @@ def _delays(state: BrokerState) -> _Look:
     return _Look(table.data_version, lambda: map(str, table.offset_table), find)
 
 
+def _deletions(state: BrokerState) -> _Look:
+    places = state.store.deleted_topics
+
+    def find(topic: str) -> list[Entry]:
+        return [DeletionEntry(topic, places[topic])]
+
+    return _Look(DataVersion(), lambda: places, find)
+
+
 _LOOKS: dict[TableKind, Callable[[BrokerState], _Look]] = {
     TableKind.TOPICS: _topics,
     TableKind.OFFSETS: _offsets,
     TableKind.DELAYS: _delays,
     TableKind.GROUPS: _groups,
+    TableKind.DELETIONS: _deletions,
 }

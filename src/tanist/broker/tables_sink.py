@@ -1,12 +1,12 @@
 """Takes over on a slave what its master tells of its tables (see ``protocol/ha_tables``).
 
 Pieces are gathered and applied as a whole, so that nobody sees half of a change. Topics and groups count
-at once: they say nothing about the log. Offsets wait for the log (``held_changes``). To save what was
-taken over is not done here: tasks of the broker do it now and then.
+at once: they say nothing about the log. Offsets, and where topics were deleted, wait for the log
+(``held_changes``). To save what was taken over is not done here: tasks of the broker do it now and then.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TypeVar
 
 from tanist.broker.held_changes import Change, HeldChanges
@@ -21,7 +21,8 @@ from tanist.protocol.bodies.sync import (
 )
 from tanist.protocol.ha_tables import (
     DelayEntry,
-    EntryT,
+    DeletionEntry,
+    Entry,
     GroupEntry,
     OffsetEntry,
     TableKind,
@@ -39,6 +40,9 @@ MAX_CHANGE_BYTES = 256 << 20
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 _Queues = dict[int, QueueOffset]
+_Entries = dict[str, Entry | None]
+"""The entries of a change by name, None for one that is gone."""
+_WHOLE_ONLY = frozenset((TableKind.DELAYS, TableKind.DELETIONS))
 
 
 class TablesSink:
@@ -48,10 +52,13 @@ class TablesSink:
         self._state = state
         self._offsets = HeldChanges[str, _Queues]()
         self._delays = HeldChanges[int, QueueOffset]()
+        self._deletions = HeldChanges[str, int]()
         self._topics: TopicConfigTable | None = None
         """As the master told them on this link. What this broker added itself goes with the next change."""
         self._groups: SubscriptionGroupTable | None = None
-        self._pieces: list[TablePiece] = []
+        self._begun: tuple[TableKind, bool] | None = None
+        """The table of which pieces have come and not the last, and whether they are all of it."""
+        self._entries: _Entries = {}
         self._gathered_bytes = 0
         self._known: set[TableKind] = set()
 
@@ -66,25 +73,25 @@ class TablesSink:
         self._topics = self._groups = None
         self._offsets.clear()
         self._delays.clear()
+        self._deletions.clear()
         self._forget_pieces()
 
     def apply(self, change: bytes) -> None:
         """Take one piece over. Raises RemoteProtocolError if it is none, or not the one that comes next."""
         piece = decode_piece(change)
-        if piece.is_first == bool(self._pieces):
-            raise RemoteProtocolError(f"a change of {piece.kind.name} begins or goes on out of turn")
-        if self._pieces and (self._pieces[0].kind, self._pieces[0].is_whole) != (piece.kind, piece.is_whole):
-            raise RemoteProtocolError(f"a piece of {piece.kind.name} lies in another change")
-        if not piece.is_whole and (piece.kind not in self._known or piece.kind is TableKind.DELAYS):
+        if self._begun != (None if piece.is_first else (piece.kind, piece.is_whole)):
+            raise RemoteProtocolError(f"a piece of {piece.kind.name} begins or goes on out of turn")
+        if not piece.is_whole and (piece.kind not in self._known or piece.kind in _WHOLE_ONLY):
             raise RemoteProtocolError(f"a part of {piece.kind.name} comes where all of it has to")
         self._gathered_bytes += len(change)
         if self._gathered_bytes > MAX_CHANGE_BYTES:
             raise RemoteProtocolError(f"a change of {piece.kind.name} has over {MAX_CHANGE_BYTES} bytes")
-        self._pieces.append(piece)
+        self._begun = (piece.kind, piece.is_whole)
+        self._gather(piece)
         if piece.is_last:
-            pieces = self._pieces
+            entries = self._entries
             self._forget_pieces()
-            self._take_over(pieces)
+            self._take_over(piece, entries)
             self._known.add(piece.kind)
 
     def on_appended(self) -> None:
@@ -94,66 +101,79 @@ class TablesSink:
             self._apply_offsets(offsets)
         while (delays := self._delays.take(log_end)) is not None:
             self._apply_delays(delays)
+        while (deletions := self._deletions.take(log_end)) is not None:
+            places = {topic: place for topic, place in deletions.entries.items() if place is not None}
+            self._state.store.follow_deletions(places)
 
     def _forget_pieces(self) -> None:
-        self._pieces = []
+        self._begun = None
+        self._entries = {}
         self._gathered_bytes = 0
 
-    def _take_over(self, pieces: list[TablePiece]) -> None:
-        match pieces[0].kind:
-            case TableKind.TOPICS:
-                self._take_topics(pieces)
-            case TableKind.GROUPS:
-                self._take_groups(pieces)
-            case TableKind.OFFSETS:
-                self._take_offsets(pieces)
-            case TableKind.DELAYS:
-                self._take_delays(pieces)
+    def _gather(self, piece: TablePiece) -> None:
+        """Read a piece when it comes: all of them at the end would hold up the log."""
+        for entry in decode_entries(piece):
+            if isinstance(entry, str):
+                self._entries[entry] = None
+                continue
+            before = self._entries.get(entry.name)
+            if isinstance(entry, OffsetEntry) and isinstance(before, OffsetEntry):
+                self._entries[entry.name] = OffsetEntry(entry.name, before.queues | entry.queues)
+            else:
+                self._entries[entry.name] = entry
 
-    def _take_topics(self, pieces: list[TablePiece]) -> None:
-        changes = _gather(pieces, TopicEntry, lambda entry: entry.config.topic_name)
-        before = TopicConfigTable() if pieces[0].is_whole or self._topics is None else self._topics
-        configs = {name: entry and entry.config for name, entry in changes.items()}
-        mappings = {name: entry and entry.mapping for name, entry in changes.items()}
+    def _take_over(self, last: TablePiece, entries: _Entries) -> None:
+        match last.kind:
+            case TableKind.TOPICS:
+                self._take_topics(last, entries)
+            case TableKind.GROUPS:
+                self._take_groups(last, entries)
+            case TableKind.OFFSETS:
+                queues = {
+                    name: entry.queues if isinstance(entry, OffsetEntry) else None
+                    for name, entry in entries.items()
+                }
+                self._offsets.add(_change(last, queues))
+            case TableKind.DELAYS:
+                levels = {
+                    entry.level: entry.offset for entry in entries.values() if isinstance(entry, DelayEntry)
+                }
+                self._delays.add(_change(last, levels))
+            case TableKind.DELETIONS:
+                places = {
+                    name: entry.log_offset
+                    for name, entry in entries.items()
+                    if isinstance(entry, DeletionEntry)
+                }
+                self._deletions.add(_change(last, places))
+        self.on_appended()
+
+    def _take_topics(self, last: TablePiece, entries: _Entries) -> None:
+        before = TopicConfigTable() if last.is_whole or self._topics is None else self._topics
+        topics = {name: entry if isinstance(entry, TopicEntry) else None for name, entry in entries.items()}
+        configs = {name: entry and entry.config for name, entry in topics.items()}
+        mappings = {name: entry and entry.mapping for name, entry in topics.items()}
         self._topics = TopicConfigTable(
-            data_version=pieces[-1].version,
+            data_version=last.version,
             topics=_changed(before.topics, configs),
             mapping_data_version=self._state.topics.table.mapping_data_version,
             mappings=_changed(before.mappings or {}, mappings) or None,
         )
         if self._state.topics.follow(self._topics):
-            _log.info("topics follow the master count=%d told=%d", len(self._topics.topics), len(changes))
+            _log.info("topics follow the master count=%d told=%d", len(self._topics.topics), len(entries))
 
-    def _take_groups(self, pieces: list[TablePiece]) -> None:
-        changes = _gather(pieces, GroupEntry, lambda entry: entry.config.group_name)
-        before = SubscriptionGroupTable() if pieces[0].is_whole or self._groups is None else self._groups
-        configs = {name: entry and entry.config for name, entry in changes.items()}
-        forbidden = {name: entry and entry.forbidden for name, entry in changes.items()}
+    def _take_groups(self, last: TablePiece, entries: _Entries) -> None:
+        before = SubscriptionGroupTable() if last.is_whole or self._groups is None else self._groups
+        groups = {name: entry if isinstance(entry, GroupEntry) else None for name, entry in entries.items()}
+        configs = {name: entry and entry.config for name, entry in groups.items()}
+        forbidden = {name: entry and entry.forbidden for name, entry in groups.items()}
         self._groups = SubscriptionGroupTable(
-            data_version=pieces[-1].version,
+            data_version=last.version,
             groups=_changed(before.groups, configs),
             forbidden_table=_changed(before.forbidden_table, forbidden),
         )
         if self._state.groups.follow(self._groups):
-            _log.info("groups follow the master count=%d told=%d", len(self._groups.groups), len(changes))
-
-    def _take_offsets(self, pieces: list[TablePiece]) -> None:
-        changes: dict[str, _Queues | None] = {}
-        for piece in pieces:
-            for entry in decode_entries(piece, OffsetEntry):
-                if isinstance(entry, str):
-                    changes[entry] = None
-                else:
-                    # A key with very many queues comes in several entries.
-                    changes[entry.key] = (changes.get(entry.key) or {}) | entry.queues
-        self._offsets.add(_change(pieces, changes))
-        self.on_appended()
-
-    def _take_delays(self, pieces: list[TablePiece]) -> None:
-        entries = _gather(pieces, DelayEntry, lambda entry: str(entry.level))
-        changes = {entry.level: entry.offset for entry in entries.values() if entry is not None}
-        self._delays.add(_change(pieces, changes))
-        self.on_appended()
+            _log.info("groups follow the master count=%d told=%d", len(self._groups.groups), len(entries))
 
     def _apply_offsets(self, change: Change[str, _Queues]) -> None:
         if not change.is_whole:
@@ -168,20 +188,6 @@ class TablesSink:
         self._state.delays.levels.follow(DelayOffsetTable(data_version=change.version, offset_table=offsets))
 
 
-def _gather(
-    pieces: list[TablePiece], entry_type: type[EntryT], name_of: Callable[[EntryT], str]
-) -> dict[str, EntryT | None]:
-    """The entries of a change by name, None for one that is gone."""
-    changes: dict[str, EntryT | None] = {}
-    for piece in pieces:
-        for entry in decode_entries(piece, entry_type):
-            if isinstance(entry, str):
-                changes[entry] = None
-            else:
-                changes[name_of(entry)] = entry
-    return changes
-
-
 def _changed(table: Mapping[str, _V], changes: Mapping[str, _V | None]) -> dict[str, _V]:
     """A new table with these changes."""
     kept = {name: value for name, value in changes.items() if value is not None}
@@ -191,6 +197,5 @@ def _changed(table: Mapping[str, _V], changes: Mapping[str, _V | None]) -> dict[
     return {name: value for name, value in table.items() if name not in gone} | kept
 
 
-def _change(pieces: list[TablePiece], entries: Mapping[_K, _V | None]) -> Change[_K, _V]:
-    last = pieces[-1]
+def _change(last: TablePiece, entries: Mapping[_K, _V | None]) -> Change[_K, _V]:
     return Change(is_whole=last.is_whole, log_end=last.log_end, version=last.version, entries=entries)

@@ -12,7 +12,7 @@ or delivered which it does not have.
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 
@@ -35,6 +35,7 @@ class TableKind(IntEnum):
     OFFSETS = 2
     DELAYS = 3
     GROUPS = 4
+    DELETIONS = 5
 
 
 class _Packed(msgspec.Struct, frozen=True, array_like=True):
@@ -47,6 +48,10 @@ class TopicEntry(_Packed, frozen=True):
     config: TopicConfig
     mapping: dict[str, Any] | None = None
 
+    @property
+    def name(self) -> str:
+        return self.config.topic_name
+
 
 class GroupEntry(_Packed, frozen=True):
     """One consumer group, and what it is forbidden by topic."""
@@ -54,11 +59,16 @@ class GroupEntry(_Packed, frozen=True):
     config: SubscriptionGroupConfig
     forbidden: dict[str, Int32] | None = None
 
+    @property
+    def name(self) -> str:
+        return self.config.group_name
+
 
 class OffsetEntry(_Packed, frozen=True):
-    """Where one group stands in queues of one topic; a change may have several of one key."""
+    """Where one group stands in queues of one topic; a change may have several of one name."""
 
-    key: str
+    name: str
+    """``topic@group``."""
     queues: dict[Int32, QueueOffset64]
 
 
@@ -68,8 +78,19 @@ class DelayEntry(_Packed, frozen=True):
     level: Int32
     offset: QueueOffset64
 
+    @property
+    def name(self) -> str:
+        return str(self.level)
 
-Entry = TopicEntry | GroupEntry | OffsetEntry | DelayEntry
+
+class DeletionEntry(_Packed, frozen=True):
+    """Where in the log a topic was deleted: what it had before is gone."""
+
+    name: str
+    log_offset: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
+
+
+Entry = TopicEntry | GroupEntry | OffsetEntry | DelayEntry | DeletionEntry
 
 
 class TablePiece(_Packed, frozen=True, kw_only=True):
@@ -84,10 +105,15 @@ class TablePiece(_Packed, frozen=True, kw_only=True):
     entries: list[msgspec.Raw] = []
 
 
-EntryT = TypeVar("EntryT", TopicEntry, GroupEntry, OffsetEntry, DelayEntry)
-
 _ENCODER = msgspec.msgpack.Encoder()
 _PIECES = msgspec.msgpack.Decoder(TablePiece)
+_ENTRIES: dict[TableKind, msgspec.msgpack.Decoder[Entry | str]] = {
+    TableKind.TOPICS: msgspec.msgpack.Decoder(TopicEntry | str),
+    TableKind.OFFSETS: msgspec.msgpack.Decoder(OffsetEntry | str),
+    TableKind.DELAYS: msgspec.msgpack.Decoder(DelayEntry | str),
+    TableKind.GROUPS: msgspec.msgpack.Decoder(GroupEntry | str),
+    TableKind.DELETIONS: msgspec.msgpack.Decoder(DeletionEntry | str),
+}
 
 
 def encode_entry(entry: Entry | str) -> msgspec.Raw:
@@ -107,14 +133,14 @@ def decode_piece(data: bytes | memoryview) -> TablePiece:
         raise RemoteProtocolError(f"a change of a table can not be read: {error}") from error
 
 
-def decode_entries(piece: TablePiece, entry_type: type[EntryT]) -> list[EntryT | str]:
-    """The entries of a piece whose kind says that they are of this type, and the names of what is gone.
+def decode_entries(piece: TablePiece) -> list[Entry | str]:
+    """The entries of a piece, which are of its table, and the names of what is gone.
 
     Raises RemoteProtocolError if one is neither.
     """
-    decoder = msgspec.msgpack.Decoder(entry_type | str)
+    decode = _ENTRIES[piece.kind].decode
     try:
-        return [decoder.decode(entry) for entry in piece.entries]
+        return [decode(entry) for entry in piece.entries]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RemoteProtocolError(f"an entry of {piece.kind.name} can not be read: {error}") from error
 

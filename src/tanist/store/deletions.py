@@ -7,7 +7,7 @@ again from the log come out the same. A place that the log has not (any more) is
 log ends or forgotten where it begins, before anything new is written.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -27,6 +27,11 @@ class Deletions:
         self._file = BackedFile(disk, root / FILE_NAME)
         self._places: dict[str, int] = {}
 
+    @property
+    def places(self) -> Mapping[str, int]:
+        """Where each topic was deleted. Never changed, only replaced."""
+        return self._places
+
     def load(self) -> None:
         self._places = self._file.load(_decode) or {}
 
@@ -37,6 +42,11 @@ class Deletions:
     def add(self, topics: Collection[str], log_end: int) -> None:
         """These topics lose all that the log holds now."""
         self._save(self._places | dict.fromkeys(topics, log_end))
+
+    def merge(self, places: Mapping[str, int]) -> None:
+        """Those of a master count too; what it has forgotten may still hide something here."""
+        later = {topic: max(place, self._places.get(topic, 0)) for topic, place in places.items()}
+        self._save(self._places | later)
 
     def cut(self, log_offset: int) -> None:
         """The log ends here now. What is written from here on was never deleted."""

@@ -108,6 +108,12 @@ class Queues:
             if topic in topics:
                 queue.min_offset = queue.max_offset
 
+    def hide_before(self, topics: Collection[str], log_start: int) -> None:
+        """These topics were deleted where ``deletions`` says, and may have got messages since."""
+        for (topic, _), queue in self._queues.items():
+            if topic in topics:
+                queue.find_min(self._deletions.first_kept(topic, log_start))
+
     def topics(self) -> set[str]:
         """Every topic that has a queue."""
         return {topic for topic, _ in self._queues}

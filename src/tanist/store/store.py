@@ -7,7 +7,7 @@ One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint
 """
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -251,6 +251,18 @@ class MessageStore:
             self._deletions.add(found, self.log.log_end)
             self.queues.hide_all(found)
             _log.info("messages deleted topics=%s log_end=%d", ",".join(sorted(found)), self.log.log_end)
+
+    @property
+    def deleted_topics(self) -> Mapping[str, int]:
+        """Where in the log each deleted topic was deleted; another table after every change."""
+        return self._deletions.places
+
+    def follow_deletions(self, places: Mapping[str, int]) -> None:
+        """Delete what topics had before these places, as the master did, if the log has them all."""
+        # So that the queues know all that is to go.
+        self.dispatcher.run()
+        self._deletions.merge(places)
+        self.queues.hide_before(places.keys(), self.log.log_start)
 
     def remove_expired_queues(self, topics: Collection[str]) -> int:
         """Remove the queues of these topics of which the log holds nothing any more; how many went."""

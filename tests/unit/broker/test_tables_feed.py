@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tanist.broker.queue_look import queue_bounds
 from tanist.broker.state import BrokerState
 from tanist.broker.tables_feed import TablesFeed
 from tanist.broker.tables_sink import TablesSink
@@ -65,6 +66,11 @@ def _tables(state: BrokerState) -> tuple[object, ...]:
         state.delays.levels.table(),
         state.groups.table,
     )
+
+
+def _bounds(state: BrokerState, topic: str) -> tuple[int, int]:
+    state.store.dispatch()
+    return queue_bounds(state.store, topic, make_message().queue_id)
 
 
 def _fill(state: BrokerState) -> None:
@@ -205,7 +211,8 @@ def test_no_reader_sees_a_table_before_its_last_piece_is_there(
         if _tables(pair.slave) != states[-1]:
             assert decode_piece(change).is_last
             states.append(_tables(pair.slave))
-    assert len(states) == 1 + len(TableKind)
+    # Of deletions there are none.
+    assert len(states) == len(TableKind)
     assert states[-1] == _tables(pair.master)
 
 
@@ -260,6 +267,20 @@ def test_a_slave_that_is_always_a_little_behind_gets_offsets_all_the_same(pair: 
         pair.grow_logs(slave=1)
         seen.append(pair.slave.offsets.find("G", "T", 0))
     assert seen == [None, 1, 2, 3, 4]
+
+
+def test_a_topic_that_was_deleted_and_made_again_begins_at_the_same_message_on_both(pair: _Pair) -> None:
+    pair.move()
+    pair.grow_logs(master=2, slave=1)
+    topic = make_message().topic
+    pair.master.store.delete_topics([topic])
+    pair.master.topics.put(TopicConfig(topic_name="Another"))
+    pair.move()
+    assert _bounds(pair.slave, topic) == (0, 1)
+    pair.grow_logs(slave=1)
+    assert _bounds(pair.slave, topic) == (2, 2)
+    pair.grow_logs(master=1, slave=1)
+    assert _bounds(pair.slave, topic) == _bounds(pair.master, topic) == (2, 3)
 
 
 def test_a_new_link_forgets_what_waits(pair: _Pair) -> None:

@@ -1,6 +1,7 @@
 """Consumer groups, as operators, tools and slaves ask for them.
 
-Creates, changes and deletes groups (200, 207), tells one or all (352, 201).
+Creates, changes and deletes groups (200, 207), tells one or all (352, 201), and that none has another way
+to get its messages than to pull them (402).
 """
 
 import logging
@@ -13,6 +14,7 @@ from tanist.errors import ResponseError
 from tanist.model.groups import SubscriptionGroupConfig
 from tanist.model.names import shown
 from tanist.protocol.bodies import decode_java_json, encode_body
+from tanist.protocol.bodies.sync import MessageRequestModeTable
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.common import GroupRequest
@@ -30,6 +32,7 @@ def routes(state: BrokerState) -> dict[int, Handler]:
         RequestCode.DELETE_SUBSCRIPTIONGROUP: handler.delete,
         RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: handler.get_all,
         RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: handler.get,
+        RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: handler.get_modes,
     }
 
 
@@ -76,6 +79,10 @@ class GroupHandler:
     def get_all(self, command: Command, _connection: Connection) -> Command:
         """All groups in one answer without a total: that tells who asks in pages that this is the last."""
         return command.reply(body=encode_body(self._state.groups.table))
+
+    def get_modes(self, command: Command, _connection: Connection) -> Command:
+        """For slaves of RocketMQ 5, which would tell of an error every time they sync."""
+        return command.reply(body=encode_body(MessageRequestModeTable()))
 
     def get(self, command: Command, _connection: Connection) -> Command:
         """Unlike RocketMQ we do not create the group that was asked about: a look changes nothing."""
