@@ -15,10 +15,11 @@ from tanist.protocol import Command, RequestCode, encode_command
 from tanist.protocol.codes import ResponseCode
 from tanist.remoting import RemotingClient
 from tanist.testing import EmbeddedBroker
-from tests.support.broker_tables import open_state
+from tests.support.broker_tables import open_groups, open_offsets, open_state, open_topics
 from tests.support.following import Following
-from tests.support.ha_pair import running_pair
+from tests.support.ha_pair import running_master, running_slave
 from tests.support.messages import SMALL
+from tests.support.relay import Relay
 from tests.support.rocketmq.cluster import free_broker_port
 from tests.support.site import wait_until
 from tests.support.wire import Wire
@@ -104,16 +105,25 @@ async def _delete(address: str, tmp_path: Path) -> None:
 
 def test_the_link_brings_what_changes_and_after_a_cut_what_changed_meanwhile(tmp_path: Path) -> None:
     """Neither's name server knows the other, so nobody can ask."""
-    with running_pair({"brokerRole": "ASYNC_MASTER"}) as pair:
-        asyncio.run(_change(pair.master.address, tmp_path))
-        wait_until(lambda: _tables(pair.slave.address) == _tables(pair.master.address))
-        assert "Orders" in _tables(pair.slave.address)[0]["topicConfigTable"]
-        pair.cable.cut()
-        asyncio.run(_delete(pair.master.address, tmp_path))
-        assert "Orders" in _tables(pair.slave.address)[0]["topicConfigTable"]
-        pair.cable.mend()
-        wait_until(lambda: _tables(pair.slave.address) == _tables(pair.master.address))
-        assert "Orders" not in _tables(pair.slave.address)[0]["topicConfigTable"]
+    with (
+        running_master({"brokerRole": "ASYNC_MASTER"}) as master,
+        Relay(master.ha_address) as cable,
+        running_slave(cable, store=tmp_path / "slave") as slave,
+    ):
+        master.wait_in_step()
+        asyncio.run(_change(master.address, tmp_path))
+        wait_until(lambda: _tables(slave.address) == _tables(master.address))
+        assert "Orders" in _tables(slave.address)[0]["topicConfigTable"]
+        cable.cut()
+        asyncio.run(_delete(master.address, tmp_path))
+        assert "Orders" in _tables(slave.address)[0]["topicConfigTable"]
+        cable.mend()
+        wait_until(lambda: _tables(slave.address) == _tables(master.address))
+        assert "Orders" not in _tables(slave.address)[0]["topicConfigTable"]
+    # What it had when it stopped is on its disk: it may be started as the master next.
+    assert open_topics(tmp_path / "slave").find("Orders") is None
+    assert open_groups(tmp_path / "slave").find("Billing") is None
+    assert open_offsets(tmp_path / "slave").topics_of("Billing") == set()
 
 
 @pytest.mark.behaviour("S1-1", "S1-9")
