@@ -24,7 +24,7 @@ from pathlib import Path
 import msgspec
 
 from bench.other_clients import other_clients
-from bench.own_process import own_process
+from bench.processes import own_process
 from bench.table import Row
 from tests.support.partners import PartnerMissing
 from tests.support.rocketmq.cluster import RocketMQ

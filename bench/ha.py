@@ -9,8 +9,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench.ha_catch_up import BIG_FILE, catch_up_rows, producer_rows
+from bench.ha_catch_up import catch_up_rows
 from bench.ha_lag import lag_rows
+from bench.ha_producers import BIG_FILE, producer_rows
 from bench.ha_ten import ten_rows
 from bench.ha_writes import java_rows, lean_rows
 from bench.lean_sends import LeanClient

@@ -5,6 +5,7 @@ which it does not by default. Once with RocketMQ's Java client for both, and onc
 next to nothing, so that the brokers are what is measured. The sides take turns in going first.
 """
 
+import itertools
 import os
 import statistics
 import sys
@@ -17,6 +18,7 @@ import msgspec
 
 from bench.lean_client import Load
 from bench.lean_sends import BODY_BYTES, LeanClient
+from bench.processes import cpu_s
 from bench.redis_pair import redis_pair
 from bench.replica_groups import QUEUES, Node, ReplicaGroup, wait_in_step
 from bench.table import Row
@@ -41,7 +43,7 @@ class _Side:
 
     name: str
     send: Callable[[int], Load]
-    nodes: Sequence[Node] = ()
+    pids: Sequence[int]
     loads: list[Load] = field(default_factory=list[Load])
     costs: list[float] = field(default_factory=list[float])
     """CPU seconds that master and slave took for a message."""
@@ -59,9 +61,9 @@ class _Side:
         return statistics.median(self.costs) * 1e6
 
     def measure(self, senders: int) -> None:
-        used_s = sum(node.cpu_s() for node in self.nodes)
+        used_s = sum(map(cpu_s, self.pids))
         load = self.send(senders)
-        used_s = sum(node.cpu_s() for node in self.nodes) - used_s
+        used_s = sum(map(cpu_s, self.pids)) - used_s
         self.loads.append(load)
         self.costs.append(used_s / load.count)
         if load.failures:
@@ -75,24 +77,26 @@ class _Side:
 def java_rows(ours: ReplicaGroup, peer: ReplicaGroup, home: Path) -> list[Row]:
     """The double write under RocketMQ's own client, in one process for both sides."""
     with StockClients(_LINE, home / "java", flags=FULL_SPEED) as clients:
-        sides = [_java_side(clients, group) for group in (ours, peer)]
+        pairs = [_start_pair(group) for group in (ours, peer)]
+        sides = [_java_side(clients, *both) for both in zip((ours, peer), pairs, strict=True)]
         rows: list[Row] = []
         for senders in _SENDERS:
             _take_turns(sides, senders)
             rows += _pair_rows(f"Java client, {_senders(senders)}", *sides, least=_JAVA_RATE, p99=_JAVA_P99)
-    _destroy(sides)
+    _destroy(pairs)
     return rows
 
 
 def lean_rows(client: LeanClient, ours: ReplicaGroup, peer: ReplicaGroup, home: Path) -> list[Row]:
     """The same under the lean client, and Redis beside it if it is there."""
     with ExitStack() as running:
-        sides = [_lean_side(client, group) for group in (ours, peer)]
+        pairs = [_start_pair(group) for group in (ours, peer)]
+        sides = [_lean_side(client, *both) for both in zip((ours, peer), pairs, strict=True)]
         redis: _Side | None = None
         lack = ""
         try:
-            address = running.enter_context(redis_pair(home))
-            redis = _Side("Redis", lambda senders: _send_to_redis(client, address, senders))
+            pair = running.enter_context(redis_pair(home))
+            redis = _Side("Redis", lambda senders: _send_to_redis(client, pair.address, senders), pair.pids)
         except PartnerMissing as missing:
             lack = str(missing)
         rows: list[Row] = []
@@ -101,13 +105,12 @@ def lean_rows(client: LeanClient, ours: ReplicaGroup, peer: ReplicaGroup, home: 
             is_many = senders > 1
             what = f"lean client, {_senders(senders)}"
             rows += _pair_rows(what, *sides, least=_LEAN_RATE if is_many else None, p99=None)
-            rows.append(_redis_row(sides[0], redis, lack, least=_REDIS_RATE if is_many else None))
-    _destroy(sides)
+            rows += _redis_rows(sides[0], redis, lack, least=_REDIS_RATE if is_many else None)
+    _destroy(pairs)
     return rows
 
 
-def _java_side(clients: StockClients, group: ReplicaGroup) -> _Side:
-    nodes = _start_pair(group)
+def _java_side(clients: StockClients, group: ReplicaGroup, pair: tuple[Node, Node]) -> _Side:
     producer = clients.producer(group.name_server, topicQueues=QUEUES)
 
     def send(senders: int) -> Load:
@@ -123,16 +126,15 @@ def _java_side(clients: StockClients, group: ReplicaGroup) -> _Side:
         )
         return msgspec.convert(answer, Load)
 
-    return _Side(group.name, send, nodes)
+    return _Side(group.name, send, [node.pid for node in pair])
 
 
-def _lean_side(client: LeanClient, group: ReplicaGroup) -> _Side:
-    nodes = _start_pair(group)
-    address = nodes[0].address
+def _lean_side(client: LeanClient, group: ReplicaGroup, pair: tuple[Node, Node]) -> _Side:
+    address = pair[0].address
     return _Side(
         group.name,
         lambda senders: client.send(address, connections=senders, duration_ms=_MEASURED_MS),
-        nodes,
+        [node.pid for node in pair],
     )
 
 
@@ -147,10 +149,9 @@ def _start_pair(group: ReplicaGroup) -> tuple[Node, Node]:
     return master, slave
 
 
-def _destroy(sides: Sequence[_Side]) -> None:
-    for side in sides:
-        for node in side.nodes:
-            node.destroy()
+def _destroy(pairs: Sequence[tuple[Node, Node]]) -> None:
+    for node in itertools.chain(*pairs):
+        node.destroy()
 
 
 def _take_turns(sides: Sequence[_Side], senders: int) -> None:
@@ -164,48 +165,56 @@ def _take_turns(sides: Sequence[_Side], senders: int) -> None:
 
 
 def _pair_rows(what: str, ours: _Side, peer: _Side, *, least: float | None, p99: float | None) -> list[Row]:
-    rate = ours.rate / peer.rate
-    wait = ours.p99_ms / peer.p99_ms
     return [
-        Row(
-            f"double write, {what}",
-            f"{ours.rate / 1e3:.1f}k/s",
-            f"{peer.name} {peer.rate / 1e3:.1f}k/s",
-            rate,
-            "" if least is None else f"≥ {least:g}",
-            None if least is None else rate >= least,
-        ),
-        Row(
-            "  p99",
-            f"{ours.p99_ms:.2f} ms",
-            f"{peer.name} {peer.p99_ms:.2f} ms",
-            wait,
-            "" if p99 is None else f"≤ {p99:g}",
-            None if p99 is None else wait <= p99,
-        ),
-        Row(
-            "  CPU of master and slave a message",
-            f"{ours.cost_micros:.0f} µs",
-            f"{peer.name} {peer.cost_micros:.0f} µs",
-            ours.cost_micros / peer.cost_micros,
-            "",
-            None,
-        ),
+        _rate_row(f"double write, {what}", ours, peer, least=least),
+        _p99_row("  p99", ours, peer, most=p99),
+        _cost_row("  CPU of both a message", ours, peer),
     ]
 
 
-def _redis_row(ours: _Side, redis: _Side | None, lack: str, *, least: float | None) -> Row:
+def _redis_rows(ours: _Side, redis: _Side | None, lack: str, *, least: float | None) -> list[Row]:
     what = "  beside Redis: XADD, WAIT 1, one replica"
     if redis is None:
-        return Row(what, "", f"not run: {lack}", None, "", None)
-    rate = ours.rate / redis.rate
+        return [Row(what, "", f"not run: {lack}", None, "", None)]
+    return [
+        _rate_row(what, ours, redis, least=least),
+        _p99_row("    p99", ours, redis, most=None),
+        _cost_row("    CPU of both a message", ours, redis),
+    ]
+
+
+def _rate_row(what: str, ours: _Side, peer: _Side, *, least: float | None) -> Row:
+    ratio = ours.rate / peer.rate
     return Row(
         what,
-        f"{ours.rate / 1e3:.1f}k/s, p99 {ours.p99_ms:.2f} ms",
-        f"Redis {redis.rate / 1e3:.1f}k/s, p99 {redis.p99_ms:.2f} ms",
-        rate,
-        "" if least is None else f"> {least:g}",
-        None if least is None else rate > least,
+        f"{ours.rate / 1e3:.1f}k/s",
+        f"{peer.name} {peer.rate / 1e3:.1f}k/s",
+        ratio,
+        "" if least is None else f"≥ {least:g}",
+        None if least is None else ratio >= least,
+    )
+
+
+def _p99_row(what: str, ours: _Side, peer: _Side, *, most: float | None) -> Row:
+    ratio = ours.p99_ms / peer.p99_ms
+    return Row(
+        what,
+        f"{ours.p99_ms:.2f} ms",
+        f"{peer.name} {peer.p99_ms:.2f} ms",
+        ratio,
+        "" if most is None else f"≤ {most:g}",
+        None if most is None else ratio <= most,
+    )
+
+
+def _cost_row(what: str, ours: _Side, peer: _Side) -> Row:
+    return Row(
+        what,
+        f"{ours.cost_micros:.0f} µs",
+        f"{peer.name} {peer.cost_micros:.0f} µs",
+        ours.cost_micros / peer.cost_micros,
+        "",
+        None,
     )
 
 

@@ -1,8 +1,9 @@
 """A client that costs next to nothing, in a process of its own: what it measures is the server.
 
-It writes frames that were laid out before, on plain sockets, each once the last one is answered;
-of an answer it looks at the length and the code alone. So it speaks RocketMQ's remoting and Redis alike. It
-is told what to do as the other clients of the benchmarks are: one step a line of input, as JSON.
+It writes frames that were laid out before, but for the key of the message, on plain sockets, each once the
+last one is answered; of an answer it looks at the length and the code alone. So it speaks RocketMQ's remoting
+and Redis alike. It is told what to do as the other clients of the benchmarks are: one step a line of input,
+as JSON.
 """
 
 import select
@@ -15,14 +16,19 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from tanist.model.property_names import UNIQ_KEY, WAIT
 from tanist.protocol import Command, RequestCode, encode_command
 from tanist.protocol.batch import encode_batch
 from tanist.protocol.headers.send import SendMessageRequestV2
+from tanist.protocol.properties import encode_properties
 
 _READ_BYTES = 1 << 16
 _QUEUES = 8
 _STREAM_ENTRIES = 300_000
 _WAIT_MS = 3_000
+_KEY = b"0" * 32
+"""Where the key goes: each message has one of its own, as those of stock producers have."""
+_PROPERTIES = encode_properties({UNIQ_KEY: _KEY.decode(), WAIT: "true"})
 BUCKET_S = 0.02
 """Sends are counted by spans of this length."""
 
@@ -49,7 +55,7 @@ class Load(msgspec.Struct, rename="camel"):
 
 
 class _Run:
-    """All connections to one server, each with a frame of its own that it sends again and again."""
+    """All connections to one server, each with a frame of its own, which gets one key after another."""
 
     def __init__(self, address: str, frames: Sequence[bytes], is_good: IsGood) -> None:
         self._is_good = is_good
@@ -58,7 +64,9 @@ class _Run:
         self._taken_s: list[float] = []
         host, _, port = address.rpartition(":")
         self._peers = [socket.create_connection((host, int(port))) for _ in frames]
-        self._frames = {peer.fileno(): frame for peer, frame in zip(self._peers, frames, strict=True)}
+        self._frames = {
+            peer.fileno(): frame.split(_KEY, 1) for peer, frame in zip(self._peers, frames, strict=True)
+        }
 
     def close(self) -> None:
         for peer in self._peers:
@@ -82,10 +90,12 @@ class _Run:
         add_end, add_taken = self._ends_s.append, self._taken_s.append
         parts: dict[int, bytes] = {}
         began: dict[int, float] = {}
-        for number in frames:
+        sent = under_way = 0
+        for number, (head, tail) in frames.items():
+            sent += 1
+            under_way += 1
             began[number] = now()
-            send[number](frames[number])
-        sent = under_way = len(frames)
+            send[number](b"%b%032X%b" % (head, sent, tail))
         while under_way:
             for number, _event in wait():
                 data = receive[number](_READ_BYTES)
@@ -106,7 +116,8 @@ class _Run:
                 if at < end_s and sent < most:
                     sent += 1
                     began[number] = at
-                    send[number](frames[number])
+                    head, tail = frames[number]
+                    send[number](b"%b%032X%b" % (head, sent, tail))
                 else:
                     under_way -= 1
 
@@ -161,11 +172,12 @@ def send_request(topic: str, queue_id: int, body: bytes, *, batch: int = 1) -> C
         sys_flag=0,
         born_timestamp_ms=int(time.time() * 1000),
         flag=0,
+        properties=None if batch > 1 else _PROPERTIES.decode(),
         is_batch=batch > 1,
     )
     if batch == 1:
         return Command.request(RequestCode.SEND_MESSAGE_V2, header, body=body)
-    items = encode_batch([(0, body, b"")] * batch)
+    items = encode_batch([(0, body, _PROPERTIES)] * batch)
     return Command.request(RequestCode.SEND_BATCH_MESSAGE, header, body=items)
 
 
@@ -177,7 +189,8 @@ def _is_good_by_remoting(data: bytes) -> bool | None:
 
 def _stream_frame(body: bytes) -> bytes:
     """An entry of a stream that is kept short, and the wait for one replica."""
-    words = (b"XADD", b"bench", b"MAXLEN", b"~", b"%d" % _STREAM_ENTRIES, b"*", b"d", body)
+    entry = (b"*", b"key", _KEY, b"body", body)
+    words = (b"XADD", b"bench", b"MAXLEN", b"~", b"%d" % _STREAM_ENTRIES, *entry)
     return redis_command(*words) + redis_command(b"WAIT", b"1", b"%d" % _WAIT_MS)
 
 

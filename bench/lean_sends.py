@@ -8,7 +8,7 @@ from typing import Self
 import msgspec
 
 from bench.lean_client import Load
-from bench.own_process import own_process
+from bench.processes import own_process
 
 BODY_BYTES = 1024
 _LONGEST_MS = 60_000

@@ -6,8 +6,9 @@ Both append to a file that is synced once a second, which is what a broker with 
 import shutil
 import socket
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.lean_client import redis_command
@@ -20,28 +21,35 @@ _START_TIMEOUT_S = 20.0
 _POLL_S = 0.05
 
 
+@dataclass(frozen=True)
+class RedisPair:
+    """A master that a replica follows."""
+
+    address: str
+    pids: Sequence[int]
+
+
 @contextmanager
-def redis_pair(home: Path) -> Generator[str]:
-    """The address of the master, once its replica follows it."""
+def redis_pair(home: Path) -> Generator[RedisPair]:
+    """Run both. Raises PartnerMissing where there is no Redis."""
     program = shutil.which("redis-server")
     if program is None:
         raise PartnerMissing("redis-server is missing: install redis-server, then run this again")
     with ExitStack() as running:
-        master_port = _start(running, program, home / "redis-master")
-        replica_port = _start(
-            running, program, home / "redis-replica", "--replicaof", "127.0.0.1", str(master_port)
-        )
+        port, replica_port = free_broker_port(), free_broker_port()
+        master = _start(running, program, home / "redis-master", port)
+        to_follow = ("--replicaof", "127.0.0.1", str(port))
+        replica = _start(running, program, home / "redis-replica", replica_port, *to_follow)
         _wait_for_link(replica_port)
-        yield f"127.0.0.1:{master_port}"
+        yield RedisPair(f"127.0.0.1:{port}", (master.pid, replica.pid))
 
 
-def _start(running: ExitStack, program: str, home: Path, *options: str) -> int:
-    port = free_broker_port()
+def _start(running: ExitStack, program: str, home: Path, port: int, *options: str) -> ForeignProcess:
     command = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(home), "--save", ""]
     command += ["--appendonly", "yes", "--appendfsync", "everysec", *options]
     process = running.enter_context(ForeignProcess("redis", command, directory=home))
     process.wait_for_output(_READY, timeout_s=_START_TIMEOUT_S)
-    return port
+    return process
 
 
 def _wait_for_link(replica_port: int) -> None:

@@ -16,9 +16,9 @@ import time
 from collections.abc import Awaitable, Callable
 from multiprocessing.connection import Connection as Pipe
 
-import psutil
 import uvloop
 
+from bench.processes import cpu_s
 from bench.table import Row, interleaved
 from tanist.protocol import Command, encode_command
 from tanist.remoting import Connection, RemotingServer
@@ -72,9 +72,9 @@ def _measure(serve: Serve, window: int, micros: dict[Serve, list[float]]) -> flo
     try:
         with socket.create_connection(("127.0.0.1", here.recv())) as peer:
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            started_s, used_s = time.perf_counter(), _cpu_s(child.pid)
+            started_s, used_s = time.perf_counter(), cpu_s(child.pid)
             answered = _drive(peer, window)
-            elapsed_s, used_s = time.perf_counter() - started_s, _cpu_s(child.pid) - used_s
+            elapsed_s, used_s = time.perf_counter() - started_s, cpu_s(child.pid) - used_s
     finally:
         child.terminate()
         child.join()
@@ -94,11 +94,6 @@ def _drive(peer: socket.socket, window: int) -> int:
         answered += whole
         peer.sendall(_FRAME * whole)
     return answered
-
-
-def _cpu_s(pid: int | None) -> float:
-    times = psutil.Process(pid).cpu_times()
-    return times.user + times.system
 
 
 def _run_server(serve: Serve, pipe: Pipe) -> None:

@@ -15,8 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import psutil
-
+from bench.processes import cpu_s
 from tanist.protocol import Command, RequestCode
 from tanist.protocol.bodies.replication import HARuntimeInfo
 from tanist.protocol.headers.common import QueueOffsetResponse
@@ -49,12 +48,11 @@ class Node:
         self.address = address
         self.store = store
         self._process = process
-        self._measured = psutil.Process(process.pid)
+        self.pid = process.pid
         self._wire = Wire(address)
 
     def cpu_s(self) -> float:
-        times = self._measured.cpu_times()
-        return times.user + times.system
+        return cpu_s(self.pid)
 
     def status(self) -> HARuntimeInfo:
         answer = self._wire.ask(Command.request(RequestCode.GET_BROKER_HA_STATUS))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tanist.ha.replicas import Replica
 from tanist.ha.settings import HaSettings
 from tanist.protocol.codes import ResponseCode
-from tests.support.replicas import PlayedSlaves, make_replica
+from tests.support.played_slaves import PlayedSlaves, make_replica
 
 R = ResponseCode
 FALLBEHIND, TIMEOUT_S = 500, 3.0

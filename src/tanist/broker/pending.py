@@ -54,8 +54,9 @@ class PendingAnswers:
         self._store = store
         self._flusher = flusher
         self._waits_for_disk = store.settings.flush_disk_type is FlushMode.SYNC_FLUSH
-        self.double_write: DoubleWrite | None = None
-        """A SYNC_MASTER's; None for whoever waits for no slave."""
+        self._double_write: DoubleWrite | None = None
+        self.is_on = self._waits_for_disk
+        """Whether an answer waits unless its message says otherwise."""
         self._count = 0
         self._idle: asyncio.Event | None = None
         self._is_closed = False
@@ -67,10 +68,10 @@ class PendingAnswers:
     def __len__(self) -> int:
         return self._count
 
-    @property
-    def is_on(self) -> bool:
-        """Whether an answer waits unless its message says otherwise."""
-        return self._waits_for_disk or self.double_write is not None
+    def use(self, double_write: DoubleWrite) -> None:
+        """Wait for slaves too, as a SYNC_MASTER does."""
+        self._double_write = double_write
+        self.is_on = True
 
     @property
     def has_room(self) -> bool:
@@ -112,8 +113,8 @@ class PendingAnswers:
                 _log.warning("sends are answered before they are safe count=%d", self._count)
         self._is_closed = True
         self._flusher.give_up()
-        if self.double_write is not None:
-            self.double_write.give_up()
+        if self._double_write is not None:
+            self._double_write.give_up()
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -121,7 +122,7 @@ class PendingAnswers:
     # For those who wait.
 
     def wait_for_replicas(self, pending: "_Pending") -> None:
-        double_write = self.double_write
+        double_write = self._double_write
         if double_write is None:
             self.answer(pending)
         elif self._is_closed:
@@ -164,22 +165,22 @@ class PendingAnswers:
         )
 
     def _refusal(self) -> str | None:
-        return None if self.double_write is None else self.double_write.refusal(self._store.log.log_end)
+        return None if self._double_write is None else self._double_write.refusal(self._store.log.log_end)
 
     # Deadlines
 
     def _watch_deadline(self) -> None:
         # One timer for all: the first who waits is also the first to run out.
-        assert self.double_write is not None
-        deadline_s = self.double_write.next_deadline_s
+        assert self._double_write is not None
+        deadline_s = self._double_write.next_deadline_s
         if deadline_s is not None:
             self._deadline = asyncio.get_running_loop().call_at(deadline_s, self._on_deadline, deadline_s)
 
     def _on_deadline(self, deadline_s: float) -> None:
         self._deadline = None
-        if self.double_write is not None:
+        if self._double_write is not None:
             # The loop may be a little early.
-            self.double_write.on_tick(max(deadline_s, asyncio.get_running_loop().time()))
+            self._double_write.on_tick(max(deadline_s, asyncio.get_running_loop().time()))
             self._watch_deadline()
 
 

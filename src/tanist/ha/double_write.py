@@ -26,6 +26,7 @@ class DoubleWrite:
         self.needed_acks = settings.in_sync_replicas - 1
         """How many slaves must hold a message; with 0 nothing waits."""
         self._least_in_step = settings.min_in_sync_replicas
+        self._fallbehind_max_bytes = settings.ha_slave_fallbehind_max
         self._timeout_s = settings.slave_timeout / 1000
         self._replicas = replicas
         self._waiters = Waiters()
@@ -63,10 +64,11 @@ class DoubleWrite:
 
     def on_acked(self) -> None:
         """A replica acked more, joined or left: release the sends that enough of them hold now."""
-        replicas = self._replicas
-        self._usable_to = replicas.usable_to(self.needed_acks)
-        self._in_step_to = replicas.usable_to(self._least_in_step - 1)
-        self._waiters.on_confirmed(replicas.held_by(self.needed_acks))
+        acks = self._replicas.counted_acks()
+        self._usable_to = self._usable_with(acks, self.needed_acks)
+        self._in_step_to = self._usable_with(acks, self._least_in_step - 1)
+        is_enough = 0 < self.needed_acks <= len(acks)
+        self._waiters.on_confirmed(acks[self.needed_acks - 1] if is_enough else 0)
 
     def on_tick(self, now_s: float) -> None:
         """Give up on the sends that have waited for ``slaveTimeout``."""
@@ -75,3 +77,7 @@ class DoubleWrite:
     def give_up(self) -> None:
         """Give up on all: the master stops, or is about to cut its log."""
         self._waiters.give_up()
+
+    def _usable_with(self, acks: list[int], count: int) -> int:
+        """Up to which end of the log so many slaves are worth waiting for; 0 if there are not so many."""
+        return acks[count - 1] + self._fallbehind_max_bytes if 0 < count <= len(acks) else 0

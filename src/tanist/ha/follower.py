@@ -160,7 +160,13 @@ class Follower:
     async def _flushed(self) -> None:
         """Wait until what the log has now is on the disk. Raises NotWritable if it does not get there."""
         told: asyncio.Future[FlushOutcome] = asyncio.get_running_loop().create_future()
-        self._slave.when_flushed(self._slave.store.log.log_end, told.set_result)
+
+        def tell(outcome: FlushOutcome) -> None:
+            # Who is stopped meanwhile waits no more.
+            if not told.done():
+                told.set_result(outcome)
+
+        self._slave.when_flushed(self._slave.store.log.log_end, tell)
         if (outcome := await told) is not FlushOutcome.FLUSHED:
             raise NotWritable(f"the log is not flushed: {outcome.value}")
 

@@ -119,19 +119,10 @@ class ReplicaTable:
         """How many slaves are worth waiting for: they count, and are in step."""
         return sum(replica.counts and self.is_in_step(replica, log_end) for replica in self)
 
-    def usable_to(self, count: int) -> int:
-        """Up to which end of the log ``count`` slaves are worth waiting for; 0 if there are not so many."""
-        acked = self._acked_by(count)
-        return 0 if acked is None else acked + self._fallbehind_max_bytes
-
-    def held_by(self, count: int) -> int:
-        """Up to where ``count`` of the slaves that count hold the log; 0 if there are not so many."""
-        return self._acked_by(count) or 0
+    def counted_acks(self) -> list[int]:
+        """Up to where each of the slaves that count holds the log, the furthest first."""
+        return sorted((one.acked_to for one in self._replicas.values() if one.counts), reverse=True)
 
     def best_acked(self) -> int | None:
         """The furthest ack of any connected slave; None if none is connected."""
         return max((replica.acked_to for replica in self), default=None)
-
-    def _acked_by(self, count: int) -> int | None:
-        acked = sorted((replica.acked_to for replica in self if replica.counts), reverse=True)
-        return acked[count - 1] if 0 < count <= len(acked) else None

@@ -97,7 +97,8 @@ class Flusher:
 
     def give_up(self) -> None:
         """Tell all who wait that it is too late: nobody will be there when their bytes are on disk."""
-        while self._waiters:
+        # Not who begins to wait because of that.
+        for _ in range(len(self._waiters)):
             self._release(FlushOutcome.LATE)
 
     async def run(self) -> None:

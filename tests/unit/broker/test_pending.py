@@ -19,7 +19,7 @@ from tanist.store import StoreSettings
 from tests.support.conditions import turns, until
 from tests.support.fake_connection import FakeConnection
 from tests.support.messages import SMALL, make_message
-from tests.support.replicas import PlayedSlaves
+from tests.support.played_slaves import PlayedSlaves
 from tests.support.working_broker import SYNC, WorkingBroker, working_broker
 
 R = ResponseCode
@@ -36,7 +36,7 @@ class _Answering:
         self.connection = FakeConnection("10.0.0.5:40112")
         if slaves is not None:
             self.slaves = slaves
-            self.pending.double_write = slaves.double_write
+            self.pending.use(slaves.double_write)
 
     def send(self, number: int = 0, *, tells_why_not: bool = True) -> Appended:
         """Append a message whose answer waits until it is safe."""

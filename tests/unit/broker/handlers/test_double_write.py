@@ -29,7 +29,7 @@ from tests.support.broker_tables import SETTINGS
 from tests.support.conditions import turns, until
 from tests.support.fake_connection import FakeConnection, decode_answer
 from tests.support.partners import require
-from tests.support.replicas import PlayedSlaves
+from tests.support.played_slaves import PlayedSlaves
 from tests.support.requests import TOPIC, send_request
 from tests.support.working_broker import WorkingBroker, working_broker
 
@@ -56,7 +56,7 @@ class _Master:
         self.broker = broker
         self.state = broker.state
         self.slaves = PlayedSlaves(ha)
-        self.state.writer.pending.double_write = self.slaves.double_write
+        self.state.writer.pending.use(self.slaves.double_write)
         self.slave = self.slaves.join(acked_to=self.log_end)
         self.connection = FakeConnection()
         self.keeper = TransactionKeeper(self.state)

@@ -39,7 +39,7 @@ def clock() -> FakeClock:
 @pytest.fixture
 def state(tmp_path: Path, clock: FakeClock) -> Iterator[BrokerState]:
     state = open_state(tmp_path, clock=clock)
-    state.writer = cast("Any", SimpleNamespace(waiting_count=3))
+    state.writer = cast("Any", SimpleNamespace(pending=range(3)))
     with state.store:
         yield state
 

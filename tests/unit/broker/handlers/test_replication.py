@@ -7,7 +7,7 @@ from tanist.protocol.bodies.replication import HARuntimeInfo
 from tanist.protocol.codes import RequestCode
 from tests.support.broker_tables import Asker, open_state
 from tests.support.messages import make_message
-from tests.support.replicas import make_replica
+from tests.support.played_slaves import make_replica
 
 
 def test_an_operator_is_told_how_the_broker_stands_to_its_slaves(tmp_path: Path) -> None:

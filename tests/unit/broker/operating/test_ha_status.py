@@ -15,7 +15,7 @@ from tanist.ha.settings import HaAuthentication, HaSettings
 from tanist.ha.throttle import Rate
 from tests.support.broker_tables import SETTINGS, open_state
 from tests.support.messages import make_message
-from tests.support.replicas import make_replica
+from tests.support.played_slaves import make_replica
 
 SLAVE = msgspec.structs.replace(SETTINGS, broker_role=BrokerRole.SLAVE, broker_id=2)
 MASTER_HA = "10.0.0.9:10912"

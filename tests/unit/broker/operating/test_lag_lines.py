@@ -7,7 +7,7 @@ from tanist.broker.operating import lag_lines
 from tanist.broker.operating.lag_lines import LagLines
 from tests.support.broker_tables import open_state
 from tests.support.messages import make_message
-from tests.support.replicas import make_replica
+from tests.support.played_slaves import make_replica
 
 
 @pytest.mark.behaviour("S5-1", "S5-22")
