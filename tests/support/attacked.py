@@ -111,9 +111,9 @@ class Master:
         assert answer.code == ResponseCode.SUCCESS, answer.remark
         return msgspec.json.decode(answer.body, type=HaStatus)
 
-    def send(self) -> Sent:
+    def send(self, body: bytes = JEWELS) -> Sent:
         begun_s = time.monotonic()
-        answer = self._wire.ask(send_request(JEWELS))
+        answer = self._wire.ask(send_request(body))
         return Sent(_status(answer), time.monotonic() - begun_s)
 
     def is_in_step(self, *, count: int = 1) -> bool:
