@@ -27,6 +27,8 @@ class Link(msgspec.Struct, frozen=True):
     acked_to: int = msgspec.field(name="slaveAckOffset")
     lag_bytes: int = msgspec.field(name="diff")
     is_in_sync: bool = msgspec.field(name="inSync")
+    ack_kind: str = msgspec.field(name="ackKind", default="")
+    """Tanist's alone."""
 
 
 class RefusedPeer(msgspec.Struct, frozen=True):
