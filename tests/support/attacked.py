@@ -100,6 +100,7 @@ class Master:
 
     def __init__(self, address: str, ha_address: str) -> None:
         self._wire = Wire(address)
+        self.address = address
         self.ha_address = ha_address
 
     def close(self) -> None:

@@ -54,12 +54,12 @@ def duplicate_count(deliveries: Sequence[Delivery]) -> int:
     return len(deliveries) - len({delivery.place for delivery in deliveries})
 
 
-def wait_until(is_so: Callable[[], bool], *, timeout_s: float = 60.0) -> float:
-    """Wait for something and return how long that took."""
+def wait_until(is_so: Callable[[], bool], *, timeout_s: float = 60.0, pause_s: float = 0.02) -> float:
+    """Wait for something and return how long that took. What is dear to look at is not looked at often."""
     start_s = time.monotonic()
     while not is_so():
         assert time.monotonic() - start_s < timeout_s
-        time.sleep(0.02)
+        time.sleep(pause_s)
     return time.monotonic() - start_s
 
 

@@ -25,9 +25,6 @@ class LogSource(Protocol):
     """The log that is sent."""
 
     @property
-    def log_start(self) -> int: ...
-
-    @property
     def log_end(self) -> int: ...
 
     def read_ahead(self, log_offset: int, max_bytes: int, /) -> memoryview: ...
@@ -160,11 +157,6 @@ class SlaveConnection(asyncio.Protocol):
         if end is None or not end.is_transferring or self._is_paused or self._later is not None:
             return
         log, turn_bytes = self._sending.log, 0
-        if end.sent_to < log.log_start:
-            self.close(
-                CloseKind.WRONG_OFFSET, f"what follows {end.sent_to} was deleted before it could be sent"
-            )
-            return
         while end.sent_to < log.log_end and not self._is_paused:
             if turn_bytes >= _TURN_BYTES:
                 self._later = self._loop.call_soon(self._push_later)

@@ -51,6 +51,12 @@ _ENDLESS = 1 << 30
 _FAST_PORT_DISTANCE = 2
 _HA_PORT_DISTANCE = 1
 
+# The older line lets go of files in a way that Java no longer allows by itself.
+_OLD_BROKER_FLAGS = tuple(
+    f"--add-opens=java.base/{package}=ALL-UNNAMED"
+    for package in ("java.nio", "sun.nio.ch", "jdk.internal.ref")
+)
+
 # Small files and buffers: a test's store is a few MiB, and its end of file is soon reached.
 _SMALL_STORE = {
     "mappedFileSizeCommitLog": 1 << 20,
@@ -266,6 +272,7 @@ class RocketMQ:
             settings,
             ready="boot success",
             installation=install_old_broker(),
+            flags=_OLD_BROKER_FLAGS,
         )
         port = int(settings["listenPort"])
         return Broker(process, name, port, port + _HA_PORT_DISTANCE, store_dir)
@@ -298,12 +305,13 @@ class RocketMQ:
         *,
         ready: str,
         installation: Installation | None = None,
+        flags: Sequence[str] = (),
     ) -> ForeignProcess:
         home.mkdir(parents=True, exist_ok=True)
         config = home / f"{name}.conf"
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         command = (installation or self._installation).command(
-            main_class, "-c", str(config), home=home, heap="384m", flags=self._flags
+            main_class, "-c", str(config), home=home, heap="384m", flags=(*self._flags, *flags)
         )
         process = ForeignProcess(name, command, directory=home, env=environment(home))
         self._running.enter_context(process)
