@@ -40,6 +40,7 @@ CLASSIC_ATTACKS: Final = [
 ]
 """A recorded session is one of ours; it is answered as one."""
 _FLOOD_COUNT = 300
+_LARGE = 4 << 20
 
 
 _QUICK: Final = {"haHousekeepingInterval": "2000", "haSendHeartbeatInterval": "500"}
@@ -166,6 +167,24 @@ def test_a_proven_slave_that_lies_is_closed_and_not_believed(pair: Pair, offset:
     assert after.refused_count == before.refused_count + 1
     assert after.refused[-1].reason.startswith(f"impossible ack: ack {offset} is outside")
     assert pair.master.send().status == "SEND_OK"
+
+
+def test_a_proven_slave_that_reads_nothing_holds_up_nobody_and_keeps_no_file(tmp_path: Path) -> None:
+    large = {"mappedFileSizeCommitLog": str(_LARGE)}
+    first = tmp_path / "commitlog" / f"{0:020}"
+    with running_pair({"fileReservedTime": "0", **large}, large, store=tmp_path) as pair:
+        with FalseSlave(pair.master.ha_address, KEYS) as deaf:
+            # More than all buffers on the way take.
+            while pair.master.status().log_end < 5 * _LARGE:
+                assert pair.master.send(bytes(1 << 20)).status == "SEND_OK"
+            pair.master.delete_old_files()
+            wait_until(lambda: not first.exists())
+            assert pair.master.send().status == "SEND_OK"
+            # Now it reads, and what it lacks is not there any more.
+            assert deaf.is_closed()
+        wait_until(lambda: bool(pair.master.status().refused))
+        assert "the master has deleted what follows" in pair.master.status().refused[-1].reason
+        pair.master.wait_in_step()
 
 
 @pytest.mark.behaviour("S5-13", "S5-24")

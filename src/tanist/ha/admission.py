@@ -70,10 +70,13 @@ def judge_log(proof: SlaveProof, log: MasterLog) -> Accepted | Refused:
             f"it has {proof.log_end - log.log_end} bytes more than the master's {log.log_end}: {REBUILD}",
         )
     if proof.log_end < log.log_start:
-        return Refused(
-            Refusal.BEFORE_LOG_START, f"the master has deleted what follows {proof.log_end}: {REBUILD}"
-        )
+        return deleted_before(proof.log_end)
     return _judge_tail(proof, log)
+
+
+def deleted_before(log_offset: int) -> Refused:
+    """The verdict on a slave whose log ends before the master's begins, or that was too slow to follow."""
+    return Refused(Refusal.BEFORE_LOG_START, f"the master has deleted what follows {log_offset}: {REBUILD}")
 
 
 def _judge_tail(proof: SlaveProof, log: MasterLog) -> Accepted | Refused:

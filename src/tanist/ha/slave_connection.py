@@ -5,7 +5,9 @@ import zlib
 from dataclasses import dataclass
 from typing import Protocol
 
+from tanist.errors import OffsetOutOfRange
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
+from tanist.ha.admission import deleted_before
 from tanist.ha.master_end import MasterEnd
 from tanist.ha.replicas import Replica
 from tanist.ha.tables import FeedMaker, TableFeed
@@ -164,7 +166,11 @@ class SlaveConnection(asyncio.Protocol):
             if self._throttle is not None and (wait_s := self._throttle.wait_s(self._loop.time())):
                 self._later = self._loop.call_later(wait_s, self._push_later)
                 return
-            turn_bytes += self._send_log(end, log)
+            try:
+                turn_bytes += self._send_log(end, log)
+            except OffsetOutOfRange:
+                self.close(CloseKind.REFUSED, deleted_before(end.sent_to).text)
+                return
 
     def hold(self, until_s: float) -> None:
         """Listen to nothing that it says before this time."""
