@@ -119,6 +119,11 @@ class Master:
         answer = self._wire.ask(send_request(body))
         return Sent(_status(answer), time.monotonic() - begun_s)
 
+    def delete_old_files(self) -> None:
+        """Have it do now what it does once a day."""
+        answer = self._wire.ask(Command.request(RequestCode.DELETE_EXPIRED_COMMITLOG))
+        assert answer.code == ResponseCode.SUCCESS, answer.remark
+
     def is_in_step(self, *, count: int = 1) -> bool:
         """Whether so many slaves hold all of the log, and no more are connected."""
         status = self.status()
