@@ -4,6 +4,9 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do $$p -c '' 2>/dev/null && command -v $$p && break; done)
 BIN := .venv/bin
 
+# Without compiled files every worker and every process of a test would compile the project anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint format types layers behaviours bench golden changelog clean
 # `check` is in the order in which things fail fastest.

@@ -100,6 +100,7 @@ class Master:
 
     def __init__(self, address: str, ha_address: str) -> None:
         self._wire = Wire(address)
+        self.address = address
         self.ha_address = ha_address
 
     def close(self) -> None:
@@ -110,9 +111,9 @@ class Master:
         assert answer.code == ResponseCode.SUCCESS, answer.remark
         return msgspec.json.decode(answer.body, type=HaStatus)
 
-    def send(self) -> Sent:
+    def send(self, body: bytes = JEWELS) -> Sent:
         begun_s = time.monotonic()
-        answer = self._wire.ask(send_request(JEWELS))
+        answer = self._wire.ask(send_request(body))
         return Sent(_status(answer), time.monotonic() - begun_s)
 
     def is_in_step(self, *, count: int = 1) -> bool:

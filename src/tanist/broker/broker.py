@@ -13,7 +13,12 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    nullcontext,
+)
 from functools import partial
 from pathlib import Path
 
@@ -42,6 +47,7 @@ from tanist.broker.operating.live_config import LiveConfig
 from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
+from tanist.broker.rebuilding import SlaveRounds, drop_when_in_step
 from tanist.broker.registration import Registration
 from tanist.broker.replication import Parts, Replication
 from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerRole, BrokerSettings
@@ -130,11 +136,21 @@ class Broker:
             self._settings = msgspec.structs.replace(self._settings, listen_port=bound.getsockname()[1])
             if ha_bound is not None:
                 self._ha = msgspec.structs.replace(self._ha, ha_listen_port=ha_bound.getsockname()[1])
-            async with self._serving(bound, ha_bound):
-                yield
+            if ha_bound is not None:
+                async with self._serving(bound, ha_bound):
+                    yield
+            else:
+                root = Path(self._settings.store_path_root_dir)
+                async with SlaveRounds(self._serving_slave, bound, root, self._clock).serving():
+                    yield
+
+    def _serving_slave(self, bound: socket.socket, rounds: SlaveRounds) -> AbstractAsyncContextManager[None]:
+        return self._serving(bound, None, rounds)
 
     @asynccontextmanager
-    async def _serving(self, bound: socket.socket, ha_bound: socket.socket | None) -> AsyncGenerator[None]:
+    async def _serving(
+        self, bound: socket.socket, ha_bound: socket.socket | None, rounds: SlaveRounds | None = None
+    ) -> AsyncGenerator[None]:
         root = Path(self._settings.store_path_root_dir)
         host = pack_host(self._settings.broker_ip1, self._settings.listen_port)
         with (
@@ -144,6 +160,8 @@ class Broker:
             async with asyncio.TaskGroup() as tasks:
                 flusher = Flusher(store.log, self._store_settings, self._clock)
                 state = self._make_state(root, store, flusher, host)
+                if rounds is not None:
+                    state.rebuild, state.rebuild_failure = rounds.rebuild, rounds.failure
                 keeper = TransactionKeeper(state)
                 state.config.on_change(state.use_config)
                 state.config.on_change(lambda: flusher.use(state.config.store))
@@ -155,7 +173,11 @@ class Broker:
                     self._keeping_transactions(state, keeper, tasks),
                     self._registered(state, tasks, following),
                 ):
-                    yield
+                    try:
+                        yield
+                    finally:
+                        # Another round goes on with what was changed while this one ran.
+                        self._settings, self._store_settings = state.config.broker, state.config.store
 
     def _make_state(self, root: Path, store: MessageStore, flusher: Flusher, host: bytes) -> BrokerState:
         disk = Disk()
@@ -237,7 +259,9 @@ class Broker:
         ]
         if self._guard is not None:
             chores.append(tasks.create_task(_lasting("access rules", self._guard.watch)))
-        if not state.settings.is_slave:
+        if state.settings.is_slave:
+            chores.append(tasks.create_task(_lasting("old log", lambda: drop_when_in_step(state))))
+        else:
             # What a slave delivered would make its log another one than its master's.
             delivery = Delivery(state)
             state.store.dispatcher.listeners.append(delivery.on_indexed)

@@ -1,5 +1,6 @@
 """What the handlers of one broker share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tanist.broker.clients import ClientTable
@@ -49,6 +50,10 @@ class BrokerState:
     store_host: bytes
     """This broker's address as its records carry it, packed."""
     pid: int
+    rebuild: Callable[[], None] | None = None
+    """Begins anew with an empty log, to be filled by the master. Only a slave does that."""
+    rebuild_failure: str | None = None
+    """Why that failed when it was last asked for."""
     is_route_old: bool = False
     """Whether name servers have yet to be told of another ``brokerPermission``."""
 

@@ -70,6 +70,7 @@ class LogWriter:
         if self._due_turn is not None:
             # The store indexes the rest as it closes, and can not be asked afterwards.
             self._due_turn.cancel()
+            self._tell_grown()
 
     def append_raw(self, log_offset: int, data: memoryview) -> int:
         """Append bytes of the master's log at our end; the new end."""
@@ -84,11 +85,14 @@ class LogWriter:
     def _turn(self) -> None:
         """The log has grown: first the slaves get it, who work on it while we dispatch."""
         self._due_turn = None
-        for listener in self.on_appended:
-            listener()
+        self._tell_grown()
         # While the disk refuses it is not asked again each time; the next attempt is on its way.
         if self._retry is None:
             self._dispatch()
+
+    def _tell_grown(self) -> None:
+        for listener in self.on_appended:
+            listener()
 
     def _dispatch(self) -> None:
         self._retry = None

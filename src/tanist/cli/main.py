@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tanist import __version__
+from tanist.cli.admin import admin
 from tanist.cli.broker import broker
 from tanist.cli.namesrv import namesrv
 from tanist.cli.store import store
@@ -33,6 +34,7 @@ def tanist(context: click.Context, *, verbose: bool, log_file: Path | None) -> N
     )
 
 
+tanist.add_command(admin)
 tanist.add_command(broker)
 tanist.add_command(namesrv)
 tanist.add_command(store)

@@ -50,3 +50,37 @@ class EpochFile:
 
     def save(self, history: EpochHistory) -> None:
         self._file.save(encode_epochs(history))
+
+
+class StoredEpochs:
+    """The epochs of a store that is open. Every change is on disk before it counts."""
+
+    def __init__(self, disk: Disk, root: Path) -> None:
+        self._file = EpochFile(disk, root)
+        self.history = EpochHistory()
+
+    def load(self) -> None:
+        self.history = self._file.load()
+
+    def begin(self, epoch: int, log_end: int) -> None:
+        """A new master's reign begins at the log's end."""
+        history = EpochHistory(self.history.epochs)
+        history.begin(epoch, log_end)
+        self._save(history)
+
+    def cut(self, log_offset: int) -> None:
+        """Forget the epochs that begin at or behind an offset."""
+        history = EpochHistory(self.history.epochs)
+        history.cut(log_offset)
+        self._save(history)
+
+    def raise_start(self, log_start: int) -> None:
+        """Forget the epochs whose every byte is deleted."""
+        history = EpochHistory(self.history.epochs)
+        history.raise_start(log_start)
+        self._save(history)
+
+    def _save(self, history: EpochHistory) -> None:
+        if history.epochs != self.history.epochs:
+            self._file.save(history)
+            self.history = history

@@ -8,7 +8,6 @@ One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Self
 
@@ -20,18 +19,18 @@ from tanist.model.message import Appended, Message
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.record import Record
 from tanist.store.checkpoints import Checkpoints, PendingCheckpoint
+from tanist.store.cleaning import Cleaning
 from tanist.store.commitlog import CommitLog
 from tanist.store.deletions import Deletions
 from tanist.store.disk import Disk
 from tanist.store.dispatch import Dispatcher
-from tanist.store.epoch_file import EpochFile
+from tanist.store.epoch_file import StoredEpochs
 from tanist.store.guard import StoreGuard
 from tanist.store.incarnation import Incarnation
 from tanist.store.key_index import KeyIndex
 from tanist.store.lookup import MAX_TIMESTAMP_MS, Lookup
 from tanist.store.opening import RecoveryReport, find_end, settle
 from tanist.store.queues import Queues, check_topic_name
-from tanist.store.retention import plan_retention
 from tanist.store.segment import Segment
 from tanist.store.segments import Segments
 from tanist.store.set_aside import finish_set_aside
@@ -55,12 +54,10 @@ class MessageStore:
     ) -> None:
         self.root = root
         self.settings = settings
-        self._clock = clock
         self._disk = disk
         self._guard = StoreGuard(disk, root)
         self._incarnation = Incarnation(disk, root)
-        self._epoch_file = EpochFile(disk, root)
-        self.epochs = EpochHistory()
+        self._epochs = StoredEpochs(disk, root)
         segments = Segments(disk, root / "commitlog", settings.mapped_file_size_commit_log)
         self.log = CommitLog(
             segments,
@@ -82,7 +79,15 @@ class MessageStore:
         self._lookup = Lookup(self.log, self.queues, self.index, self._deletions)
         self._checkpoints = Checkpoints(disk, root, self.log)
         self._truncation = Truncation(disk, root, self._cut_all)
-        self._disk_refusal: str | None = None
+        self._cleaning = Cleaning(
+            self.log,
+            self.queues,
+            self.index,
+            self.dispatcher,
+            deletions=self._deletions,
+            epochs=self._epochs,
+            clock=clock,
+        )
 
     @classmethod
     def open(
@@ -123,7 +128,7 @@ class MessageStore:
             self._deletions.load()
             self.queues.open(was_closed=was_closed)
             self.index.open()
-            self.epochs = self._epoch_file.load()
+            self._epochs.load()
             self._incarnation.load()
             self.log.resume(self.log.segments.end)
             finished = self._truncation.resume()
@@ -146,7 +151,7 @@ class MessageStore:
                 finished_truncation=finished,
             )
             # A master writes its epoch down before its first byte, and the crash may have taken that byte.
-            self._cut_epochs(found.end + 1)
+            self._epochs.cut(found.end + 1)
             # Likewise a deletion: what is written from now on must not be taken for deleted.
             self._deletions.cut(found.end)
             self.log.next_queue_offsets = self.queues.next_offsets()
@@ -274,12 +279,14 @@ class MessageStore:
 
     def begin_epoch(self, epoch: int) -> None:
         """Write down that a new master's reign begins at the log's end, before it writes anything."""
-        epochs = EpochHistory(self.epochs.epochs)
-        epochs.begin(epoch, self.log.log_end)
-        self._epoch_file.save(epochs)
-        self.epochs = epochs
+        self._epochs.begin(epoch, self.log.log_end)
 
     # Which log this is
+
+    @property
+    def epochs(self) -> EpochHistory:
+        """Which master wrote from which byte on."""
+        return self._epochs.history
 
     @property
     def incarnation(self) -> bytes:
@@ -388,32 +395,11 @@ class MessageStore:
 
         Deleting a file of a GiB takes the disk long enough for every client to notice.
         """
-        now_ms = self._clock.now_ms()
-        plan = plan_retention(
-            self.settings,
-            modified_ms=[segment.modified_ms for segment in self.log.segments],
-            now_ms=now_ms,
-            local_hour=datetime.fromtimestamp(now_ms / 1000).astimezone().hour,
-            used_ratio=self.used_ratio(),
-            is_asked=is_asked,
-        )
-        self._refuse_for_disk(plan.refusal)
-        # What is not durable and indexed yet is in use, however old its file is.
-        settled_to = min(self.log.flushed_to, self.dispatcher.dispatched_to)
-        count = min(plan.delete_count, sum(segment.end <= settled_to for segment in self.log.segments))
-        gone = [self.log.take_first_segment() for _ in range(count)]
-        if gone:
-            self.queues.find_min(self.log.log_start)
-        return gone
+        return self._cleaning.start(self.settings, used_ratio=self.used_ratio(), is_asked=is_asked)
 
     def finish_clean(self, gone: Sequence[Segment]) -> None:
         """The files are deleted: so may be what the indexes and the epochs say of them."""
-        if gone:
-            self.queues.raise_min(self.log.log_start)
-            self.index.raise_min(self.log.log_start)
-            self._deletions.raise_start(self.log.log_start)
-            self._forget_epochs()
-            _log.info("old files deleted count=%d log_start=%d", len(gone), self.log.log_start)
+        self._cleaning.finish(gone)
 
     def close(self) -> None:
         """Index and flush everything and let go. What can not be finished is left for recovery."""
@@ -446,30 +432,11 @@ class MessageStore:
         self.index.cut(log_offset)
         for path in (*self.queues.take_dirty(), *self.index.take_dirty()):
             self._disk.sync_file(path)
-        self._cut_epochs(log_offset)
+        self._epochs.cut(log_offset)
         self._deletions.cut(log_offset)
         cleared = self.log.cut(log_offset)
         self._checkpoints.lower(log_offset)
         return cleared
-
-    def _cut_epochs(self, log_offset: int) -> None:
-        """Forget, durably, the epochs that begin at or behind an offset."""
-        if self.epochs.last is not None and self.epochs.last.start >= log_offset:
-            self.epochs.cut(log_offset)
-            self._epoch_file.save(self.epochs)
-
-    def _forget_epochs(self) -> None:
-        """Forget the epochs whose every byte is deleted."""
-        count = len(self.epochs.epochs)
-        self.epochs.raise_start(self.log.log_start)
-        if len(self.epochs.epochs) < count:
-            self._epoch_file.save(self.epochs)
-
-    def _refuse_for_disk(self, refusal: str | None) -> None:
-        """Take or lift the refusal that a full disk asks for; others stay."""
-        if self.log.refusal is None or self.log.refusal == self._disk_refusal:
-            self.log.refusal = refusal
-        self._disk_refusal = refusal
 
     def _let_go(self) -> None:
         self.log.close()

@@ -8,13 +8,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
+from operator import ne
 from pathlib import Path
 
 import msgspec
 
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.headers.sync import ExchangeHAInfo
-from tests.support.attacked import JEWELS, Master, try_attack, wait_until
+from tests.support.attacked import JEWELS, HaStatus, Master, try_attack, wait_until
 from tests.support.fake_master import LIES, play_on_slave
 from tests.support.ha_attacks import ATTACKS, Ground
 from tests.support.relay import Relay
@@ -70,14 +71,14 @@ def _fill(rocketmq: RocketMQ, store_dir: Path) -> None:
     (store_dir / "commitlog" / f"{0:020}").unlink()
 
 
-def _start_slave(rocketmq: RocketMQ, cable: Relay) -> Broker:
+def _start_slave(rocketmq: RocketMQ, cable: Relay, *, store_dir: Path | None = None) -> Broker:
     properties = {
         "brokerRole": "SLAVE",
         "brokerId": 1,
         "haMasterAddress": cable.address,
         "mappedFileSizeCommitLog": _FILE_BYTES,
     }
-    slave = rocketmq.start_broker(properties=properties)
+    slave = rocketmq.start_broker(store_dir=store_dir, properties=properties)
     # With its setting alone a slave of 5.3.3 finds no master: it reads it before it has where to keep it.
     # This is how a master tells a slave where it is.
     header = ExchangeHAInfo(master_ha_address=cable.address)
@@ -112,24 +113,44 @@ def _healed_after_s(master: Master) -> float | None:
 
 def _redeploy(rocketmq: RocketMQ, old: Broker, slave: Broker, cable: Relay) -> None:
     """Put an empty master in the old one's place; the slave follows it by itself."""
-    held = msgspec.to_builtins(Master(slave.address, "").status())
+    held = Master(slave.address, "").status().client["maxOffset"]
     old.stop()
     broker = rocketmq.start_broker(properties=_MASTER)
     cable.lead_to(_ha_address(broker))
     master = Master(broker.address, _ha_address(broker))
-    wait_until(lambda: bool(master.status().links))
-    _print("redeployed master, before a send", {"slave": held, "master": master.status()})
-    _print("redeployed master, a send", asdict(master.send()))
-    _print("redeployed master, after a send", master.status())
+    _print("redeployed master: its old slave comes", _linked(master))
+    _print("redeployed master: a send", asdict(master.send()))
+    slave.stop()
+    slave = _start_slave(rocketmq, cable, store_dir=slave.store_dir)
+    _print("redeployed master: the old slave is restarted", _linked(master))
+    while master.status().log_end <= held:
+        master.send(JEWELS.ljust(_BODY_BYTES, b"!"))
+    seconds = master.wait_in_step()
+    _print("redeployed master: its log has grown beyond the old one", {"in_step_after_s": seconds})
+    _print("redeployed master: bytes that differ", _differing_bytes(broker, slave))
     slave.stop()
     wait_until(lambda: not master.status().links)
-    _print("old slave stopped, a send", asdict(master.send()))
-    with Relay(_ha_address(broker)) as other:
-        _start_slave(rocketmq, other)
-        _print("new slave in step after s", master.wait_in_step())
-        _print("new slave, a send", asdict(master.send()))
-    _print("lines of the master's log", _log_lines(broker, "redeployed master"))
+    _print("redeployed master: the old slave is stopped, a send", asdict(master.send()))
+    _start_slave(rocketmq, cable)
+    _print("redeployed master: a new slave is in step after s", master.wait_in_step())
+    _print("redeployed master: a send", asdict(master.send()))
+    _print("redeployed master: its log", _log_lines(broker, "the end"))
     master.close()
+
+
+def _linked(master: Master) -> HaStatus:
+    wait_until(lambda: bool(master.status().links))
+    return master.status()
+
+
+def _differing_bytes(master: Broker, slave: Broker) -> int:
+    """How many bytes of the slave's log are not the master's."""
+    count = 0
+    for copy in sorted((slave.store_dir / "commitlog").iterdir()):
+        original = master.store_dir / "commitlog" / copy.name
+        other = original.read_bytes() if original.exists() else bytes(_FILE_BYTES)
+        count += sum(map(ne, copy.read_bytes(), other))
+    return count
 
 
 def _log_lines(broker: Broker, name: str) -> dict[str, object]:

@@ -122,6 +122,8 @@ def test_a_writer_that_closed_leaves_the_rest_of_the_dispatch_to_the_store(tmp_p
     count = 2 * BATCH_RECORDS + 9
 
     async def scenario() -> None:
+        failures: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
         with open_store(tmp_path / "master", settings) as master:
             master.append_batch([make_message(number) for number in range(count)])
             async with working_broker(tmp_path, store_settings=settings) as broker:
@@ -135,5 +137,18 @@ def test_a_writer_that_closed_leaves_the_rest_of_the_dispatch_to_the_store(tmp_p
                 store.close()
                 assert max_offset(store) == count - 1
                 await turns()
+        assert failures == []
+
+    asyncio.run(scenario())
+
+
+def test_slaves_get_also_what_was_appended_last_before_the_end(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            ends: list[int] = []
+            broker.state.writer.on_appended.append(lambda: ends.append(broker.state.store.log.log_end))
+            appended = broker.state.writer.append(make_message())
+            await broker.state.writer.close(5)
+            assert ends == [appended.end]
 
     asyncio.run(scenario())

@@ -6,7 +6,7 @@ from tanist.errors import ForeignFile, RemoteProtocolError
 from tanist.model.epochs import Epoch, EpochHistory
 from tanist.model.offsets import LogOffset
 from tanist.store.disk import Disk
-from tanist.store.epoch_file import FILE_NAME, EpochFile, decode_epochs, encode_epochs
+from tanist.store.epoch_file import FILE_NAME, EpochFile, StoredEpochs, decode_epochs, encode_epochs
 from tests.support import golden
 
 HISTORY = EpochHistory([Epoch(1, LogOffset(0)), Epoch(2, LogOffset(500)), Epoch(5, LogOffset(900))])
@@ -65,3 +65,20 @@ def test_a_file_with_a_wrong_checksum_and_no_backup_is_refused(tmp_path: Path) -
     (tmp_path / FILE_NAME).write_bytes(TEXT.replace(b"5-900", b"5-901"))
     with pytest.raises(ForeignFile, match="checksum"):
         EpochFile(Disk(), tmp_path).load()
+
+
+# The epochs of an open store
+
+
+def test_every_change_of_the_epochs_is_on_disk(tmp_path: Path) -> None:
+    epochs = StoredEpochs(Disk(), tmp_path)
+    for change, expected in (
+        (lambda: epochs.begin(1, 0), ((1, 0),)),
+        (lambda: epochs.begin(2, 500), ((1, 0), (2, 500))),
+        (lambda: epochs.begin(5, 900), ((1, 0), (2, 500), (5, 900))),
+        (lambda: epochs.cut(900), ((1, 0), (2, 500))),
+        (lambda: epochs.raise_start(600), ((2, 500),)),
+        (lambda: epochs.raise_start(600), ((2, 500),)),
+    ):
+        change()
+        assert epochs.history.epochs == EpochFile(Disk(), tmp_path).load().epochs == expected

@@ -20,6 +20,7 @@ from tanist.protocol.batch import encode_batch
 from tanist.protocol.record import encode_record
 from tanist.store import Boundary, MessageStore
 from tanist.store.disk import File
+from tanist.store.epoch_file import EpochFile
 from tanist.store.segment import segment_name
 from tests.support.clocks import FakeClock
 from tests.support.failing_disk import FailingDisk
@@ -347,10 +348,10 @@ def test_an_epoch_that_can_not_be_written_down_has_not_begun(
     with open_store(tmp_path) as store:
         store.begin_epoch(3)
 
-        def fail(_history: object) -> None:
+        def fail(_file: EpochFile, _history: object) -> None:
             raise OSError
 
-        monkeypatch.setattr(store._epoch_file, "save", fail)
+        monkeypatch.setattr(EpochFile, "save", fail)
         with pytest.raises(OSError):  # noqa: PT011
             store.begin_epoch(4)
         assert store.epochs.epochs == ((3, 0),)
@@ -366,10 +367,10 @@ def test_a_stale_epoch_is_refused(store: MessageStore) -> None:
 # Retention
 
 
-def _age(store: MessageStore, *ages_h: float) -> None:
+def _age(store: MessageStore, clock: FakeClock, *ages_h: float) -> None:
     """Let the files of the log have been changed so many hours ago."""
     for segment, age_h in zip(store.log.segments, ages_h, strict=True):
-        changed_s = store._clock.now_ms() / 1000 - age_h * 3600
+        changed_s = clock.now_ms() / 1000 - age_h * 3600
         os.utime(segment.path, (changed_s, changed_s))
 
 
@@ -379,13 +380,13 @@ def _at_hour(hour: int) -> FakeClock:
 
 
 def test_old_files_go_at_four_in_the_morning_and_the_indexes_follow(tmp_path: Path) -> None:
-    disk = FailingDisk()
-    with open_store(tmp_path, clock=_at_hour(4), disk=disk) as store:
+    clock = _at_hour(4)
+    with open_store(tmp_path, clock=clock, disk=FailingDisk()) as store:
         starts = _fill(store, 90)
         store.flush()
         store.checkpoint()
         ages = [100.0] * 10 + [1.0] * 20
-        _age(store, *ages)
+        _age(store, clock, *ages)
         assert store.clean() == 10
         assert store.log.log_start == 10 * SIZE == starts[30]
         queue = store.queues.find(TOPIC, 0)
@@ -414,10 +415,11 @@ def test_index_files_of_deleted_messages_go(tmp_path: Path) -> None:
 
 
 def test_old_files_wait_for_the_hour_unless_asked(tmp_path: Path) -> None:
-    with open_store(tmp_path, clock=_at_hour(5), disk=FailingDisk()) as store:
+    clock = _at_hour(5)
+    with open_store(tmp_path, clock=clock, disk=FailingDisk()) as store:
         _fill(store)
         store.flush()
-        _age(store, 100, 100, 100)
+        _age(store, clock, 100, 100, 100)
         assert store.clean() == 0
         assert store.clean(is_asked=True) == 2
         assert bodies(store) == numbered(6, 7, 8)

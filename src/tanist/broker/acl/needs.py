@@ -110,6 +110,7 @@ ADMIN_CODES = frozenset(
         RequestCode.TRIGGER_DELETE_FILES,
         RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
         RequestCode.DELETE_EXPIRED_COMMITLOG,
+        RequestCode.REBUILD_SLAVE,
     }
 )
 """What changes the broker for everybody, or what belongs to others."""

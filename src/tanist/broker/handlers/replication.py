@@ -1,15 +1,55 @@
-"""What operators ask about replication (907)."""
+"""What operators ask about replication (907), and have done to a slave that does not fit (20001)."""
+
+import logging
 
 from tanist.broker.operating.ha_status import ha_status
 from tanist.broker.state import BrokerState
+from tanist.errors import ResponseError
 from tanist.protocol.bodies import encode_body
-from tanist.protocol.codes import RequestCode
+from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
+from tanist.protocol.headers.sync import RebuildSlaveRequest
 from tanist.remoting import Connection, Handler
+
+_log = logging.getLogger(__name__)
 
 
 def routes(state: BrokerState) -> dict[int, Handler]:
-    def get_status(command: Command, _connection: Connection) -> Command:
-        return command.reply(body=encode_body(ha_status(state)))
+    handler = ReplicationHandler(state)
+    return {
+        RequestCode.GET_BROKER_HA_STATUS: handler.get_status,
+        RequestCode.REBUILD_SLAVE: handler.rebuild,
+    }
 
-    return {RequestCode.GET_BROKER_HA_STATUS: get_status}
+
+class ReplicationHandler:
+    """Answers what concerns a broker's master or its slaves."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+
+    def get_status(self, command: Command, _connection: Connection) -> Command:
+        return command.reply(body=encode_body(ha_status(self._state)))
+
+    def rebuild(self, command: Command, connection: Connection) -> Command:
+        """Answered before it is done: the connection ends with the old log."""
+        state, request = self._state, command.header(RebuildSlaveRequest)
+        me = (state.settings.broker_name, state.settings.broker_id)
+        if (request.broker_name, request.broker_id) != me:
+            raise ResponseError(
+                ResponseCode.INVALID_PARAMETER,
+                f"this is replica {me[1]} of {me[0]}, not {request.broker_id} of {request.broker_name}",
+            )
+        follower = state.replication.follower
+        if state.rebuild is None or follower is None:
+            raise ResponseError(
+                ResponseCode.NO_PERMISSION, "only a slave can be rebuilt: a master's log is the one to copy"
+            )
+        if follower.status.master_address is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                "no master is known that could fill this slave; start one, or set haMasterAddress",
+            )
+        _log.warning("rebuild asked by=%s log_end=%d", connection.peer, state.store.log.log_end)
+        state.rebuild()
+        return command.reply()

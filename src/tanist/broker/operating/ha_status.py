@@ -6,6 +6,7 @@ from tanist.ha.replicas import Replica
 from tanist.ha.settings import HaAuthentication, HaSettings
 from tanist.model.offsets import LogOffset
 from tanist.protocol.bodies.replication import HAClientView, HAConnectionView, HARefusedView, HARuntimeInfo
+from tanist.store.set_aside import aside_folders
 
 
 def ha_status(state: BrokerState) -> HARuntimeInfo:
@@ -23,6 +24,7 @@ def ha_status(state: BrokerState) -> HARuntimeInfo:
         broker_name=settings.broker_name,
         broker_id=settings.broker_id,
         role=settings.broker_role.value,
+        started_ms=state.counters.boot_ms,
         authentication=_authentication(state.ha),
         lag_bytes=None if best is None else max(0, log_end - best),
         refused=[
@@ -66,6 +68,8 @@ def _client_view(state: BrokerState, follower: Follower, log_end: int) -> HAClie
         reason=status.failure,
         master_log_end=None if master_log_end is None else LogOffset(master_log_end),
         lag_bytes=None if master_log_end is None else max(0, master_log_end - log_end),
+        aside_count=len(aside_folders(state.store.root)),
+        rebuild_failure=state.rebuild_failure,
     )
 
 

@@ -86,6 +86,10 @@ class HAClientView(Body, frozen=True, kw_only=True):
     master_log_end: LogOffset64 | None = msgspec.field(name="masterMaxOffset", default=None)
     """None while it is not known."""
     lag_bytes: Int64 | None = None
+    aside_count: Int32 | None = None
+    """How many old logs are kept until this slave is in step."""
+    rebuild_failure: str | None = None
+    """Why this slave did not begin anew when it was last told to."""
 
 
 class HAConnectionView(Body, frozen=True, kw_only=True):
@@ -135,6 +139,8 @@ class HARuntimeInfo(Body, frozen=True, kw_only=True):
     broker_name: str | None = None
     broker_id: Int64 | None = None
     role: str | None = None
+    started_ms: Int64 | None = msgspec.field(name="startTimestamp", default=None)
+    """Since when it serves with this log."""
     authentication: str | None = None
     lag_bytes: Int64 | None = None
     """How far the best slave is behind; None, unknown, if none is connected."""

@@ -6,7 +6,7 @@ for an older one that sent everything at once.
 
 import msgspec
 
-from tanist.model.integers import Int32, LogOffset64
+from tanist.model.integers import Int32, Int64, LogOffset64
 from tanist.protocol.headers.base import Header
 
 
@@ -50,6 +50,13 @@ class ResetMasterFlushOffsetRequest(Header, frozen=True, kw_only=True):
     """Corrects how far a slave believes its master has flushed."""
 
     master_flushed_to: LogOffset64 = msgspec.field(name="masterFlushOffset")
+
+
+class RebuildSlaveRequest(Header, frozen=True, kw_only=True):
+    """Which replica is to be filled anew: whoever asks must know whom."""
+
+    broker_name: str
+    broker_id: Int64
 
 
 class GetBrokerConfigResponse(Header, frozen=True, kw_only=True):

@@ -1,0 +1,4 @@
+"""What operators do: one async function an action, over ``asking``, which reaches brokers and name servers.
+
+``replication`` (how masters and slaves stand to each other, and the way out for a slave that does not fit).
+"""

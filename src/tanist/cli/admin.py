@@ -1,0 +1,149 @@
+"""``tanist admin``: what operators do, with the names and the flags of RocketMQ's ``mqadmin``."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+from tanist.admin.asking import asking
+from tanist.admin.replication import cluster_brokers, ha_status, rebuild_slave
+from tanist.cli.ha_views import Told, print_status, to_json
+from tanist.client.session.wire import Wire
+from tanist.client.settings import Credentials
+from tanist.protocol.bodies.replication import HARuntimeInfo
+
+_T = TypeVar("_T")
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+@click.group()
+@click.option(
+    "--access-key", envvar="TANIST_ACCESS_KEY", help="As whom to ask a broker that has access rules."
+)
+@click.option("--secret-key", envvar="TANIST_SECRET_KEY", help="Its secret, better by TANIST_SECRET_KEY.")
+@click.pass_context
+def admin(context: click.Context, *, access_key: str | None, secret_key: str | None) -> None:
+    """Look after brokers, Tanist's and RocketMQ's."""
+    context.obj = Credentials(access_key, secret_key) if access_key and secret_key else None
+
+
+@admin.command(name="haStatus")
+@click.option("-b", "--brokerAddr", "address", help="One broker, host:port.")
+@click.option("-c", "--clusterName", "cluster", help="All brokers of a cluster.")
+@click.option(
+    "-n",
+    "--namesrvAddr",
+    "name_server",
+    envvar="NAMESRV_ADDR",
+    help="The name server that knows the cluster.",
+)
+@click.option(
+    "-i", "--interval", "interval_s", type=click.IntRange(min=1), help="Again every so many seconds."
+)
+@_JSON
+@click.pass_obj
+def ha_status_command(
+    credentials: Credentials | None,
+    *,
+    address: str | None,
+    cluster: str | None,
+    name_server: str | None,
+    interval_s: int | None,
+    as_json: bool,
+) -> None:
+    """Show how masters and slaves stand to each other: lag, state, who was refused, and why."""
+    if (address is None) == (cluster is None):
+        raise click.UsageError("give either -b, one broker, or -c, a cluster")
+    if cluster is not None and name_server is None:
+        raise click.UsageError("-c needs -n, the name server that knows the cluster")
+
+    async def look(wire: Wire) -> list[Told]:
+        if address is not None:
+            return [Told(address, await ha_status(wire, address))]
+        assert name_server is not None
+        assert cluster is not None
+        found = await cluster_brokers(wire, name_server.split(";")[0].strip(), cluster)
+        return [Told(one, await ha_status(wire, one)) for one in found]
+
+    while True:
+        for told in _run(credentials, look):
+            if as_json:
+                click.echo(to_json(told, is_pretty=interval_s is None))
+            else:
+                print_status(Console(), told)
+        if interval_s is None:
+            return
+        time.sleep(interval_s)
+
+
+@admin.command(name="rebuildSlave")
+@click.option("-b", "--brokerAddr", "address", required=True, help="The slave, host:port.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_JSON
+@click.pass_obj
+def rebuild_slave_command(credentials: Credentials | None, *, address: str, yes: bool, as_json: bool) -> None:
+    """Fill a slave anew from its master, because its log is not the master's.
+
+    Its old files are set aside at first, and deleted when it is in step.
+    """
+    status = _run(credentials, lambda wire: ha_status(wire, address))
+    _check_rebuildable(address, status)
+    if not yes:
+        click.confirm(_question(address, status), abort=True, err=True)
+    last = _run(credentials, lambda wire: _watch(wire, address, status, is_quiet=as_json))
+    if as_json:
+        click.echo(to_json(Told(address, last)))
+    else:
+        click.echo(f"in step at {last.client.log_end}; the old files are deleted")
+
+
+def _check_rebuildable(address: str, status: HARuntimeInfo) -> None:
+    if status.role is None:
+        raise click.ClickException(f"{address} is a broker of RocketMQ, which can not do that")
+    if status.is_master:
+        raise click.ClickException(f"{address} is a master: its log is the one that slaves copy")
+
+
+def _question(address: str, status: HARuntimeInfo) -> str:
+    client = status.client
+    reason = f"Its master does not take it: {client.reason}\n" if client.is_refused else ""
+    return (
+        f"Slave {status.broker_id} of {status.broker_name} at {address}: its log ends at {client.log_end}.\n"
+        f"{reason}Set the log aside, fill the slave anew from {client.master_addr}, and delete the old files "
+        "when it is in step?"
+    )
+
+
+async def _watch(wire: Wire, address: str, status: HARuntimeInfo, *, is_quiet: bool) -> HARuntimeInfo:
+    """Follow the slave until it is in step."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    console = Console(stderr=True, quiet=is_quiet)
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("begins anew", total=None)
+        async with aclosing(rebuild_slave(wire, address, status)) as looks:
+            async for found in looks:
+                client = found.client
+                if client.is_refused:
+                    raise click.ClickException(f"the master still does not take it: {client.reason}")
+                progress.update(
+                    task,
+                    description=client.state or "",
+                    total=client.master_log_end,
+                    completed=client.log_end,
+                )
+                status = found
+    return status
+
+
+def _run(credentials: Credentials | None, action: Callable[[Wire], Awaitable[_T]]) -> _T:
+    async def ask() -> _T:
+        async with asking(credentials) as wire:
+            return await action(wire)
+
+    return asyncio.run(ask())

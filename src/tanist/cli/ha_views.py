@@ -1,0 +1,102 @@
+"""How a terminal shows the state of replication."""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from tanist.protocol.bodies import encode_body
+from tanist.protocol.bodies.replication import HAClientView, HARuntimeInfo
+
+_UNKNOWN = "unknown"
+_SHOWN_REFUSALS = 5
+
+
+class Told(NamedTuple):
+    """What one broker tells."""
+
+    address: str
+    status: HARuntimeInfo
+
+
+def to_json(told: Told, *, is_pretty: bool = True) -> str:
+    """All that the broker tells, with its address."""
+    text = encode_body({"brokerAddr": told.address, "haStatus": told.status})
+    return (msgspec.json.format(text, indent=2) if is_pretty else text).decode()
+
+
+def print_status(console: Console, told: Told) -> None:
+    """Who it is, and its slaves or its link."""
+    status = told.status
+    who = f"{status.broker_name} id {status.broker_id} " if status.broker_name is not None else ""
+    role = status.role or ("master" if status.is_master else "slave")
+    console.print(f"{who}{role} at {told.address}", highlight=False)
+    if status.is_master:
+        _print_slaves(console, status)
+    else:
+        _print_link(console, status.client)
+
+
+def _print_slaves(console: Console, status: HARuntimeInfo) -> None:
+    proof = f", authentication {status.authentication}" if status.authentication else ""
+    in_step = f"{status.in_sync_slave_count} of {len(status.slaves)} slaves in step"
+    console.print(f"  log end {status.log_end}, {in_step}{proof}", highlight=False)
+    if status.slaves:
+        table = Table("slave", "id", "acked", "lag", "lag ms", "KB/s", "in step", "from", "ack", "counts")
+        for slave in status.slaves:
+            table.add_row(
+                slave.addr,
+                _shown(slave.broker_id),
+                str(slave.acked_to),
+                str(slave.lag_bytes),
+                _shown(slave.lag_ms),
+                f"{slave.bytes_per_second / 1024:.1f}",
+                "yes" if slave.is_in_sync else "no",
+                str(slave.sent_from),
+                slave.ack_kind or "received",
+                _shown(slave.counts),
+            )
+        console.print(table)
+    else:
+        console.print("  no slave is connected, so the lag is unknown", highlight=False)
+    for kind, count in status.refused_counts.items():
+        console.print(f"  refused: {count} x {kind}", highlight=False)
+    for peer in status.refused[-_SHOWN_REFUSALS:]:
+        at = _time(peer.at_ms)
+        console.print(
+            f"    {at} {peer.addr} {peer.reason} (received {peer.received or 'nothing'})", markup=False
+        )
+
+
+def _print_link(console: Console, client: HAClientView) -> None:
+    for name, value in (
+        ("master", client.master_addr or _UNKNOWN),
+        ("state", "refused by the master" if client.is_refused else client.state),
+        ("why", client.reason),
+        ("log end", client.log_end),
+        ("master's log end", _shown(client.master_log_end)),
+        ("lag", _shown(client.lag_bytes)),
+        ("KB/s", f"{client.bytes_per_second / 1024:.1f}"),
+        ("last read", _time(client.last_read_timestamp_ms)),
+        ("last write", _time(client.last_write_timestamp_ms)),
+        ("old logs kept", client.aside_count or None),
+        ("last rebuild failed", client.rebuild_failure),
+    ):
+        if value is not None:
+            console.print(f"  {name}: {value}", markup=False, highlight=False)
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None:
+            return _UNKNOWN
+        case bool():
+            return "yes" if value else "no"
+        case _:
+            return str(value)
+
+
+def _time(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds") if at_ms else "never"

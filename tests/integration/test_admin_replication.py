@@ -1,0 +1,132 @@
+"""``tanist admin`` and a pair of brokers: how they stand, and a slave that is filled anew."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tanist.cli.main import tanist
+from tanist.protocol import Command, RequestCode, ResponseCode
+from tanist.protocol.headers.sync import RebuildSlaveRequest
+from tests.support.attacked import Master
+from tests.support.ha_pair import GROUP, running_master, running_pair, running_slave
+from tests.support.relay import Relay
+from tests.support.requests import pull_request, send_request
+from tests.support.site import wait_until
+from tests.support.wire import Wire
+
+
+def admin(*arguments: str, answer: str | None = None) -> Result:
+    return CliRunner().invoke(tanist, ["admin", *arguments], input=answer)
+
+
+def ha_status(address: str) -> dict[str, Any]:
+    shown = admin("haStatus", "-b", address, "--json")
+    assert shown.exit_code == 0, shown.output
+    return json.loads(shown.stdout)["haStatus"]
+
+
+def send(address: str, body: bytes) -> None:
+    with Wire(address) as wire:
+        answer = wire.ask(send_request(body))
+        assert answer.code == ResponseCode.SUCCESS, answer.remark
+
+
+def read(address: str) -> bytes:
+    with Wire(address) as wire:
+        return bytes(wire.ask(pull_request()).body)
+
+
+def test_both_sides_tell_how_they_stand() -> None:
+    with running_pair() as pair:
+        send(pair.master.address, b"first")
+        master, slave = ha_status(pair.master.address), ha_status(pair.slave.address)
+        text_of_master = admin("haStatus", "-b", pair.master.address).output
+        text_of_slave = admin("haStatus", "-b", pair.slave.address).output
+    (seen,) = master["haConnectionInfo"]
+    assert (master["role"], master["authentication"], master["inSyncSlaveNums"]) == (
+        "SYNC_MASTER",
+        "secret",
+        1,
+    )
+    assert (seen["brokerId"], seen["dialect"], seen["diff"], seen["counts"]) == (1, "tanist", 0, True)
+    assert seen["slaveAckOffset"] == master["masterCommitLogMaxOffset"] > 0
+    client = slave["haClientRuntimeInfo"]
+    assert (slave["role"], client["state"], client["lagBytes"]) == ("SLAVE", "transfer", 0)
+    assert client["maxOffset"] == master["masterCommitLogMaxOffset"]
+    assert "1 of 1 slaves in step" in text_of_master
+    assert "state: transfer" in text_of_slave
+
+
+def test_a_master_without_slaves_says_that_the_lag_is_unknown() -> None:
+    with running_master() as master:
+        shown = admin("haStatus", "-b", master.address)
+    assert shown.exit_code == 0
+    assert "the lag is unknown" in shown.output
+
+
+@pytest.mark.parametrize("arguments", [(), ("-b", "a:1", "-c", "C"), ("-c", "C")])
+def test_whom_to_ask_must_be_clear(arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    assert admin("haStatus", *arguments).exit_code == 2
+
+
+def test_a_master_is_not_rebuilt() -> None:
+    with running_master() as master:
+        refused = admin("rebuildSlave", "-b", master.address, "--yes")
+        with Wire(master.address) as wire:
+            header = RebuildSlaveRequest(broker_name=GROUP, broker_id=0)
+            answer = wire.ask(Command.request(RequestCode.REBUILD_SLAVE, header))
+    assert refused.exit_code == 1
+    assert "is a master" in refused.output
+    assert answer.code == ResponseCode.NO_PERMISSION
+
+
+def other_log(store: Path) -> None:
+    """What a slave has left that followed another master."""
+    with running_master({"brokerRole": "ASYNC_MASTER"}, store=store) as other:
+        for number in range(3):
+            send(other.address, b"of another master %d" % number)
+        # A first pull makes its group, which a slave does not.
+        read(other.address)
+
+
+def is_refused(slave: Master) -> bool:
+    return bool(ha_status(slave.address)["haClientRuntimeInfo"]["refused"])
+
+
+def test_a_slave_with_another_log_is_refused_and_then_filled_anew(tmp_path: Path) -> None:
+    other_log(tmp_path)
+    with (
+        running_master({"brokerRole": "ASYNC_MASTER"}) as master,
+        Relay(master.ha_address) as cable,
+        running_slave(cable, store=tmp_path) as slave,
+    ):
+        send(master.address, b"of this master")
+        read(master.address)
+        wait_until(lambda: is_refused(slave))
+        assert b"of another master" in read(slave.address)
+        assert "refused by the master" in admin("haStatus", "-b", slave.address).output
+
+        kept = admin("rebuildSlave", "-b", slave.address, answer="n\n")
+        assert kept.exit_code == 1
+        assert "Its master does not take it" in kept.output
+        assert b"of another master" in read(slave.address)
+
+        done = admin("rebuildSlave", "-b", slave.address, answer="y\n")
+        assert done.exit_code == 0, done.output
+        assert "in step at" in done.output
+        wait_until(lambda: b"of this master" in read(slave.address))
+        assert b"of another master" not in read(slave.address)
+        assert not list(tmp_path.glob("aside-*"))
+        send(master.address, b"and on")
+        wait_until(lambda: b"and on" in read(slave.address))
+
+
+def test_a_rebuild_names_the_replica_that_is_meant() -> None:
+    with running_pair() as pair, Wire(pair.slave.address) as wire:
+        header = RebuildSlaveRequest(broker_name=GROUP, broker_id=2)
+        answer = wire.ask(Command.request(RequestCode.REBUILD_SLAVE, header))
+        assert answer.code == ResponseCode.INVALID_PARAMETER
