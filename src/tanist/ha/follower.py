@@ -9,6 +9,7 @@ from 50 ms to 5 s while nothing works; a new address is tried at once.
 
 import asyncio
 import logging
+import math
 import random
 import secrets
 import ssl
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from tanist.backoff import Backoff
+from tanist.backoff import MOST_S, Backoff
 from tanist.clock import Clock
 from tanist.errors import MQError, NotWritable
 from tanist.ha.actions import CloseKind, CloseLink
@@ -38,6 +39,9 @@ from tanist.store.flush import FlushDone, FlushOutcome
 _log = logging.getLogger(__name__)
 
 _CONNECT_S = 5.0
+_SETTLED_S = 2 * MOST_S
+"""Whoever is let in again within this time was soon thrown out, as is one of two slaves with the same id: the
+pauses go on growing. Longer than both take to pause and come back."""
 
 
 class FollowerState(Enum):
@@ -93,6 +97,7 @@ class Follower:
         self._is_fixed = self._address is not None
         self._address_changed = asyncio.Event()
         self._backoff = Backoff()
+        self._accepted_s = -math.inf
         self._failures = ToldFailures()
         self._link: MasterConnection | None = None
         self.rate = Rate()
@@ -240,7 +245,10 @@ class Follower:
             self._slave.store.adopt_incarnation(incarnation)
             if self._slave.sink is not None:
                 self._slave.sink.begin()
-        self._backoff.reset()
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._accepted_s >= _SETTLED_S:
+            self._backoff.reset()
+        self._accepted_s = now_s
         self.status.state = FollowerState.TRANSFER
         self.status.failure, self.status.is_refused = None, False
         self._failures.is_over("master")
