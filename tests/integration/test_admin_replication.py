@@ -164,9 +164,13 @@ def test_with_access_rules_only_an_admin_rebuilds(tmp_path: Path, monkeypatch: p
     rules.write_text(PLAIN_ACL)
     with running_master({"brokerRole": "ASYNC_MASTER"}) as master:
         guarded = {
-            "brokerRole": "SLAVE", "brokerId": "1", "haSecret": HA_SECRET,
-            "haMasterAddress": master.ha_address, "mappedFileSizeCommitLog": str(FILE_BYTES),
-            "aclEnable": "true", "aclConfigPath": str(rules),
+            "brokerRole": "SLAVE",
+            "brokerId": "1",
+            "haSecret": HA_SECRET,
+            "haMasterAddress": master.ha_address,
+            "mappedFileSizeCommitLog": str(FILE_BYTES),
+            "aclEnable": "true",
+            "aclConfigPath": str(rules),
         }
         with EmbeddedBroker(settings=guarded) as slave:
             results = [admin("rebuildSlave", "-b", slave.address, "--yes")]

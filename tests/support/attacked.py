@@ -99,6 +99,7 @@ class Master:
     """A master that is asked like any other."""
 
     def __init__(self, address: str, ha_address: str) -> None:
+        self.address = address
         self._wire = Wire(address)
         self.address = address
         self.ha_address = ha_address

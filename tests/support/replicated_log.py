@@ -1,4 +1,4 @@
-"""The log of a broker as it lies on its disk, to be compared with another one; and how it gets long quickly."""
+"""The log of a broker as it lies on its disk, to be compared with others; and how it gets long quickly."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -114,25 +114,36 @@ class MasterConnection(asyncio.BufferedProtocol):
                     if not self._apply(change):
                         return
                 case FollowLog(incarnation):
-                    self._received.follow_log(incarnation)
+                    if not self._follow(incarnation):
+                        return
                 case CloseLink():
                     self._close(action)
 
     def _append(self, log_offset: int, body: memoryview) -> bool:
         """Whether the bytes are in our log. What is not is never acked, and nothing behind it is taken."""
-        try:
-            self._link.on_appended(self._received.append(log_offset, body))
-        except (MQError, OSError) as error:
-            self.close(CloseKind.STORE, f"{len(body)} bytes at {log_offset} are not appended: {error}")
-            return False
-        return True
+        return self._is_done(
+            lambda: self._link.on_appended(self._received.append(log_offset, body)),
+            CloseKind.STORE,
+            f"{len(body)} bytes at {log_offset} are not appended",
+        )
 
     def _apply(self, change: bytes) -> bool:
+        apply = self._received.apply_table
+        return apply is None or self._is_done(
+            lambda: apply(change), CloseKind.BAD_FRAME, "a change of the tables"
+        )
+
+    def _follow(self, incarnation: bytes | None) -> bool:
+        return self._is_done(
+            lambda: self._received.follow_log(incarnation), CloseKind.STORE, "the log can not be followed"
+        )
+
+    def _is_done(self, act: Callable[[], None], kind: CloseKind, what: str) -> bool:
+        """Do something; if that fails the link ends."""
         try:
-            if self._received.apply_table is not None:
-                self._received.apply_table(change)
+            act()
         except (MQError, OSError) as error:
-            self.close(CloseKind.BAD_FRAME, f"a change of the tables: {error}")
+            self.close(kind, f"{what}: {error}")
             return False
         return True
 
