@@ -121,7 +121,7 @@ class Acceptor:
 
     def on_open(self, connection: SlaveConnection) -> float:
         self._connections[connection] = None
-        _log.debug("ha service receive new connection peer=%s", connection.wire.peer)
+        _log.debug("HAService receive new connection, %s", connection.wire.peer)
         unproven = [other for other in self._connections if not other.is_proven and not other.is_closing]
         if len(unproven) > MAX_UNPROVEN:
             # The oldest: whoever opens connections and says nothing does not keep slaves out, who are quick.
@@ -175,9 +175,11 @@ class Acceptor:
             since_ms=self._master.clock.now_ms(),
         )
         before = self._master.replicas.join(replica)
+        _log.info("slave[%s] request offset %d", replica.peer, replica.requested_to)
         _log.info(
-            "slave joined peer=%s id=%s request offset=%d master transfer data from=%d",
-            *(replica.peer, replica.broker_id, replica.requested_to, replica.sent_from),
+            "master transfer data from %d to slave[%s], and slave request %d id=%s dialect=%s",
+            *(replica.sent_from, replica.peer, replica.requested_to),
+            *(replica.broker_id, replica.dialect.value),
         )
         if before is not None:
             self._replace(before, replica)
@@ -193,6 +195,10 @@ class Acceptor:
         del self._connections[connection]
         if kind in _REFUSALS:
             self._note_refused(connection, kind, reason)
+        if kind is CloseKind.SILENT:
+            _log.warning(
+                "ha housekeeping, found this connection[%s] expired, %s", connection.wire.peer, reason
+            )
         if connection.replica is not None:
             self._master.replicas.leave(connection.replica)
             self._master.on_replicas()
