@@ -21,6 +21,8 @@ ROUNDS = 3
 _BATCH = 64
 _FILL_CONNECTIONS = 4
 _POLL_S = 0.005
+_NEAR_POLL_S = 0.025
+"""Who only wants to be near measures others meanwhile, and is not to disturb them."""
 _LIMIT_S = 120.0
 _FAST_RATE = 3.0
 _BARE_RATE = 0.5
@@ -89,7 +91,7 @@ def _watch(master: Node, starting: Future[Node], near_bytes: int) -> CatchUp:
             starting.result()
         if asked_s > deadline_s:
             raise TimeoutError(f"the slave is at {acked} of {status.log_end} after {_LIMIT_S:g} s")
-        time.sleep(_POLL_S)
+        time.sleep(_NEAR_POLL_S if near_bytes else _POLL_S)
 
 
 def catch_up_rows(client: LeanClient, ours: ReplicaGroup, peer: ReplicaGroup, home: Path) -> list[Row]:

@@ -8,10 +8,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tanist.cli.main import tanist
+from tanist.errors import ConfigError, ResponseError
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.headers.sync import RebuildSlaveRequest
+from tanist.protocol.response_errors import NoPermission
+from tanist.testing import EmbeddedBroker
+from tests.support.acl import KEY, PLAIN_ACL, SECRET
 from tests.support.attacked import Master
-from tests.support.ha_pair import GROUP, running_master, running_pair, running_slave
+from tests.support.ha_pair import FILE_BYTES, GROUP, running_master, running_pair, running_slave
+from tests.support.ha_pair import SECRET as HA_SECRET
 from tests.support.relay import Relay
 from tests.support.requests import pull_request, send_request
 from tests.support.site import wait_until
@@ -130,3 +135,47 @@ def test_a_rebuild_names_the_replica_that_is_meant() -> None:
         header = RebuildSlaveRequest(broker_name=GROUP, broker_id=2)
         answer = wire.ask(Command.request(RequestCode.REBUILD_SLAVE, header))
         assert answer.code == ResponseCode.INVALID_PARAMETER
+
+
+def test_a_slave_that_knows_no_master_is_not_rebuilt() -> None:
+    alone = {"brokerRole": "SLAVE", "brokerId": "1"}
+    with EmbeddedBroker(settings=alone) as slave:
+        refused = admin("rebuildSlave", "-b", slave.address, "--yes")
+        shown = admin("haStatus", "-b", slave.address)
+    assert refused.exit_code == 1
+    assert isinstance(refused.exception, ResponseError)
+    assert "no master is known" in str(refused.exception)
+    assert "master: unknown" in shown.output
+
+
+def test_a_cluster_is_shown_broker_by_broker_and_again_as_json_lines() -> None:
+    with EmbeddedBroker() as broker:
+        shown = admin("haStatus", "-n", broker.namesrv, "-c", "DefaultCluster")
+        as_json = admin("haStatus", "-n", broker.namesrv, "-c", "DefaultCluster", "--json")
+        unknown = admin("haStatus", "-n", broker.namesrv, "-c", "Elsewhere")
+    assert f"embedded id 0 ASYNC_MASTER at {broker.address}" in shown.output
+    assert json.loads(as_json.output)["brokerAddr"] == broker.address
+    assert isinstance(unknown.exception, ConfigError)
+    assert "DefaultCluster" in str(unknown.exception)
+
+
+def test_with_access_rules_only_an_admin_rebuilds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = tmp_path / "rules.yml"
+    rules.write_text(PLAIN_ACL)
+    with running_master({"brokerRole": "ASYNC_MASTER"}) as master:
+        guarded = {
+            "brokerRole": "SLAVE",
+            "brokerId": "1",
+            "haSecret": HA_SECRET,
+            "haMasterAddress": master.ha_address,
+            "mappedFileSizeCommitLog": str(FILE_BYTES),
+            "aclEnable": "true",
+            "aclConfigPath": str(rules),
+        }
+        with EmbeddedBroker(settings=guarded) as slave:
+            results = [admin("rebuildSlave", "-b", slave.address, "--yes")]
+            monkeypatch.setenv("TANIST_SECRET_KEY", SECRET)
+            for key in (KEY, "operator-key"):
+                monkeypatch.setenv("TANIST_ACCESS_KEY", key)
+                results.append(admin("rebuildSlave", "-b", slave.address, "--yes"))
+    assert [type(result.exception) for result in results] == [NoPermission, NoPermission, type(None)]

@@ -1,17 +1,27 @@
-"""A slave's tables follow a master over a real connection."""
+"""A slave's tables follow a master over real connections, asked for and pushed."""
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from tanist.broker import Broker, BrokerSettings, metadata_sync
+from tanist.broker.settings import BrokerRole
+from tanist.ha.settings import HaSettings
+from tanist.nameserver import NameServer, NameServerSettings
 from tanist.protocol import Command, RequestCode, encode_command
 from tanist.protocol.codes import ResponseCode
 from tanist.remoting import RemotingClient
 from tanist.testing import EmbeddedBroker
-from tests.support.broker_tables import open_state
+from tests.support.broker_tables import open_groups, open_offsets, open_state, open_topics
 from tests.support.following import Following
+from tests.support.ha_pair import running_master, running_slave
+from tests.support.messages import SMALL
+from tests.support.relay import Relay
 from tests.support.rocketmq.cluster import free_broker_port
+from tests.support.site import wait_until
 from tests.support.wire import Wire
 
 TABLE_CODES = (
@@ -23,6 +33,13 @@ TABLE_CODES = (
     RequestCode.GET_TIMER_METRICS,
     RequestCode.GET_ALL_MESSAGE_REQUEST_MODE,
 )
+
+
+def _tables(address: str) -> list[Any]:
+    """All tables that a broker tells, but for the version of mappings that are none."""
+    with Wire(address) as wire:
+        answers = [wire.ask(Command.request(code)) for code in TABLE_CODES[:4]]
+    return [msgspec.json.decode(answer.body) for answer in answers]
 
 
 @pytest.mark.behaviour("S1-18", "S1-27")
@@ -65,3 +82,83 @@ def test_every_request_for_a_table_gets_one_answer_and_no_more() -> None:
             if answer.opaque != last.opaque:
                 assert (answer.code, answer.remark) == (ResponseCode.SUCCESS, None)
                 assert answer.body
+
+
+async def _change(address: str, tmp_path: Path) -> None:
+    client = RemotingClient()
+    try:
+        master = Following(open_state(tmp_path / "unused"), client, address)
+        await master.make_entries("Orders", "Billing", offset=5)
+    finally:
+        await client.close()
+
+
+async def _delete(address: str, tmp_path: Path) -> None:
+    client = RemotingClient()
+    try:
+        master = Following(open_state(tmp_path / "unused too"), client, address)
+        await master.delete_group("Billing")
+        assert await master.delete_topic("Orders") == ResponseCode.SUCCESS
+    finally:
+        await client.close()
+
+
+def test_the_link_brings_what_changes_and_after_a_cut_what_changed_meanwhile(tmp_path: Path) -> None:
+    """Neither's name server knows the other, so nobody can ask."""
+    with (
+        running_master({"brokerRole": "ASYNC_MASTER"}) as master,
+        Relay(master.ha_address) as cable,
+        running_slave(cable, store=tmp_path / "slave") as slave,
+    ):
+        master.wait_in_step()
+        asyncio.run(_change(master.address, tmp_path))
+        wait_until(lambda: _tables(slave.address) == _tables(master.address))
+        assert "Orders" in _tables(slave.address)[0]["topicConfigTable"]
+        cable.cut()
+        asyncio.run(_delete(master.address, tmp_path))
+        assert "Orders" in _tables(slave.address)[0]["topicConfigTable"]
+        cable.mend()
+        wait_until(lambda: _tables(slave.address) == _tables(master.address))
+        assert "Orders" not in _tables(slave.address)[0]["topicConfigTable"]
+    # What it had when it stopped is on its disk: it may be started as the master next.
+    assert open_topics(tmp_path / "slave").find("Orders") is None
+    assert open_groups(tmp_path / "slave").find("Billing") is None
+    assert open_offsets(tmp_path / "slave").topics_of("Billing") == set()
+
+
+@pytest.mark.behaviour("S1-1", "S1-9")
+def test_a_slave_that_the_master_does_not_take_has_its_tables_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata_sync, "FIRST_S", 0.05)
+    monkeypatch.setattr(metadata_sync, "PERIOD_S", 0.05)
+
+    async def scenario() -> None:
+        names = NameServer(NameServerSettings(listen_port=0, kv_config_path=str(tmp_path / "kv.json")))
+        async with names.serving():
+            settings = BrokerSettings(
+                broker_name="broker-a",
+                listen_port=free_broker_port(),
+                namesrv_addr=names.address,
+                store_path_root_dir=str(tmp_path / "master"),
+            )
+            master = Broker(settings, SMALL, ha=HaSettings(ha_secret="the secret of the master"))
+            slave = Broker(
+                msgspec.structs.replace(
+                    settings,
+                    listen_port=0,
+                    broker_role=BrokerRole.SLAVE,
+                    broker_id=1,
+                    store_path_root_dir=str(tmp_path / "slave"),
+                ),
+                SMALL,
+                ha=HaSettings(ha_secret="another that does not fit"),
+            )
+            async with master.serving():
+                await _change(master.address, tmp_path)
+                async with slave.serving():
+                    tables = await asyncio.to_thread(_tables, master.address)
+                    while await asyncio.to_thread(_tables, slave.address) != tables:
+                        tables = await asyncio.to_thread(_tables, master.address)
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))

@@ -27,6 +27,8 @@ class Link(msgspec.Struct, frozen=True):
     acked_to: int = msgspec.field(name="slaveAckOffset")
     lag_bytes: int = msgspec.field(name="diff")
     is_in_sync: bool = msgspec.field(name="inSync")
+    ack_kind: str = msgspec.field(name="ackKind", default="")
+    """Tanist's alone."""
 
 
 class RefusedPeer(msgspec.Struct, frozen=True):
@@ -99,6 +101,7 @@ class Master:
     """A master that is asked like any other."""
 
     def __init__(self, address: str, ha_address: str) -> None:
+        self.address = address
         self._wire = Wire(address)
         self.address = address
         self.ha_address = ha_address
@@ -115,6 +118,11 @@ class Master:
         begun_s = time.monotonic()
         answer = self._wire.ask(send_request(body))
         return Sent(_status(answer), time.monotonic() - begun_s)
+
+    def delete_old_files(self) -> None:
+        """Have it do now what it does once a day."""
+        answer = self._wire.ask(Command.request(RequestCode.DELETE_EXPIRED_COMMITLOG))
+        assert answer.code == ResponseCode.SUCCESS, answer.remark
 
     def is_in_step(self, *, count: int = 1) -> bool:
         """Whether so many slaves hold all of the log, and no more are connected."""

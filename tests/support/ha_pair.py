@@ -11,15 +11,16 @@ from tanist.ha.keys import HaKeys
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.ha_hello import Authentication
 from tanist.testing import EmbeddedBroker
-from tests.support.attacked import Master
+from tests.support.attacked import JEWELS, Master
 from tests.support.relay import Relay
-from tests.support.requests import TOPIC
+from tests.support.requests import TOPIC, send_request
 from tests.support.wire import Wire
 
 SECRET: Final = "a secret of both ends, long and random"
 GROUP: Final = "embedded"
 KEYS: Final = HaKeys(GROUP, Authentication.SECRET, SECRET.encode())
 FILE_BYTES: Final = 1 << 20
+_SMALL: Final = {"mappedFileSizeCommitLog": str(FILE_BYTES)}
 _HOST = "127.0.0.1"
 
 
@@ -40,7 +41,7 @@ def running_master(settings: Mapping[str, str] = {}, *, store: Path | None = Non
         "brokerRole": "SYNC_MASTER",
         "haSecret": SECRET,
         "slaveTimeout": "5000",
-        "mappedFileSizeCommitLog": str(FILE_BYTES),
+        **_SMALL,
         **settings,
     }
     with (
@@ -59,7 +60,7 @@ def running_slave(
         "brokerId": str(broker_id),
         "haSecret": SECRET,
         "haMasterAddress": cable.address,
-        "mappedFileSizeCommitLog": str(FILE_BYTES),
+        **_SMALL,
         **settings,
     }
     with (
@@ -70,15 +71,29 @@ def running_slave(
 
 
 @contextmanager
-def running_pair(settings: Mapping[str, str] = {}) -> Generator[Pair]:
-    """Both, in step; ``settings`` are the master's."""
+def running_pair(
+    settings: Mapping[str, str] = {}, slave_settings: Mapping[str, str] = {}, *, store: Path | None = None
+) -> Generator[Pair]:
+    """Both, in step; the store is the master's."""
     with (
-        running_master(settings) as master,
+        running_master(settings, store=store) as master,
         Relay(master.ha_address) as cable,
-        running_slave(cable) as slave,
+        running_slave(cable, slave_settings) as slave,
     ):
         master.wait_in_step()
         yield Pair(master, slave, cable)
+
+
+def make_log(store: Path) -> None:
+    """Leave a log of two files whose first one was deleted, as retention would."""
+    with (
+        EmbeddedBroker(topics={TOPIC: 1}, store=store, settings=_SMALL) as broker,
+        Wire(broker.address) as wire,
+    ):
+        for _ in range(20):
+            answer = wire.ask(send_request(JEWELS.ljust(FILE_BYTES // 16)))
+            assert answer.code == ResponseCode.SUCCESS, answer.remark
+    (store / "commitlog" / f"{0:020}").unlink()
 
 
 @contextmanager

@@ -13,9 +13,11 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
 
+from tanist.broker.operating.ha_status import told_log_end
 from tanist.broker.state import BrokerState
 from tanist.clock import Clock
 from tanist.errors import MQError, lone_error
+from tanist.store.commitlog import CommitLog
 from tanist.store.set_aside import Earlier, aside_folders, drop_aside, set_aside
 
 _log = logging.getLogger(__name__)
@@ -84,18 +86,42 @@ class SlaveRounds:
             self.failure = None
 
 
-async def drop_when_in_step(state: BrokerState) -> None:
-    """Delete what was set aside when this slave holds its master's log on disk. Runs until cancelled.
+class StepWatch:
+    """Whether a slave is in step, from one look to the next: it holds now what its master had then. Pure.
 
-    In step is who holds now what the master had a moment ago: under load it is never quite the same.
+    Under load it never holds the same as its master. A master of RocketMQ does not tell where its log ends;
+    of such a one only quiet tells that there is no more: it sends heartbeats when it has nothing to send.
     """
-    root, wanted = state.store.root, None
+
+    def __init__(self, *, quiet_s: float) -> None:
+        self._quiet_s = quiet_s
+        self._wanted: int | None = None
+        self._log_end = 0
+        self._grown_s = 0.0
+
+    def on_look(self, log: CommitLog, *, master_log_end: int | None, now_s: float) -> bool:
+        """The slave follows, and this is its log. ``master_log_end`` is None if it is not told."""
+        if master_log_end is not None:
+            wanted, self._wanted = self._wanted, master_log_end
+            return wanted is not None and log.flushed_to >= wanted
+        if log.log_end != self._log_end:
+            self._log_end, self._grown_s = log.log_end, now_s
+        return 0 < log.log_end <= log.flushed_to and now_s - self._grown_s > self._quiet_s
+
+    def on_lost(self) -> None:
+        """It does not follow: what was seen does not count any more."""
+        self._wanted, self._log_end = None, 0
+
+
+async def drop_when_in_step(state: BrokerState) -> None:
+    """Delete what was set aside when this slave is in step and its log on disk. Runs until cancelled."""
+    root, loop = state.store.root, asyncio.get_running_loop()
+    watch = StepWatch(quiet_s=1 + state.ha.ha_send_heartbeat_interval / 1000)
     while await asyncio.to_thread(aside_folders, root):
-        if wanted is not None and state.store.log.flushed_to >= wanted:
-            await asyncio.to_thread(drop_aside, root)
         follower = state.replication.follower
-        wanted = None
-        if follower is not None and follower.is_transferring:
-            wanted = follower.status.master_log_end
+        if follower is None or not follower.is_transferring:
+            watch.on_lost()
+        elif watch.on_look(state.store.log, master_log_end=told_log_end(state), now_s=loop.time()):
+            await asyncio.to_thread(drop_aside, root)
         await asyncio.sleep(_LOOK_S)
     await asyncio.Event().wait()

@@ -26,6 +26,14 @@ def test_a_deletion_is_there_after_a_restart(tmp_path: Path) -> None:
     assert [again.first_kept(topic, 100) for topic in ("TopicA", "TopicB", "TopicC")] == [500, 500, 100]
 
 
+def test_of_a_masters_deletions_and_the_own_the_later_ones_count(tmp_path: Path) -> None:
+    deletions = _loaded(tmp_path)
+    deletions.add(["TopicA", "TopicB"], 500)
+    deletions.merge({"TopicB": 400, "TopicC": 700})
+    deletions.merge({"TopicA": 600})
+    assert _loaded(tmp_path).places == {"TopicA": 600, "TopicB": 500, "TopicC": 700}
+
+
 def test_a_deletion_behind_a_cut_moves_to_the_cut(tmp_path: Path) -> None:
     deletions = _loaded(tmp_path)
     deletions.add(["TopicA"], 100)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 
 from tanist import metrics
+from tanist.ha.follower import FollowerState
 from tanist.metrics import MetricName
 from tanist.protocol.bodies.replication import HARuntimeInfo
 
@@ -39,7 +40,7 @@ def _of_master(status: HARuntimeInfo, node: tuple[str, ...]) -> Iterator[Metric]
 
 def _of_slave(status: HARuntimeInfo, node: tuple[str, ...]) -> Iterator[Metric]:
     client = status.client
-    yield _one(metrics.HA_FOLLOWING, node, int(client.lag_bytes is not None))
+    yield _one(metrics.HA_FOLLOWING, node, int(client.state == FollowerState.TRANSFER.value))
     yield _one(metrics.HA_FOLLOWER_REFUSED, node, int(client.is_refused is True))
     yield _one(metrics.HA_FOLLOWER_LAG_BYTES, node, client.lag_bytes)
     yield _one(metrics.HA_FOLLOWER_RATE, node, client.bytes_per_second)

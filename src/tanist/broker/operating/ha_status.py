@@ -3,7 +3,7 @@
 from tanist.broker.state import BrokerState
 from tanist.ha.follower import Follower
 from tanist.ha.replicas import Replica
-from tanist.ha.settings import HaAuthentication, HaSettings
+from tanist.ha.settings import HaAuthentication, HaCompatibility, HaSettings
 from tanist.model.offsets import LogOffset
 from tanist.protocol.bodies.replication import HAClientView, HAConnectionView, HARefusedView, HARuntimeInfo
 from tanist.store.set_aside import aside_folders
@@ -17,7 +17,7 @@ def ha_status(state: BrokerState) -> HARuntimeInfo:
     follower = replication.follower
     return HARuntimeInfo(
         is_master=not settings.is_slave,
-        log_end=LogOffset(log_end if not settings.is_slave else _master_log_end(follower) or 0),
+        log_end=LogOffset(log_end if not settings.is_slave else told_log_end(state) or 0),
         in_sync_slave_count=sum(replicas.is_in_step(replica, log_end) for replica in replicas),
         slaves=[_slave_view(state, replica, log_end) for replica in replicas],
         client=HAClientView() if follower is None else _client_view(state, follower, log_end),
@@ -33,6 +33,19 @@ def ha_status(state: BrokerState) -> HARuntimeInfo:
         ],
         refused_counts=dict(replicas.refused_counts),
     )
+
+
+def told_log_end(state: BrokerState) -> int | None:
+    """Where a slave's master says that its log ends.
+
+    None unless the link works, for what was told before may be long past, and None of a master of RocketMQ,
+    which does not tell it.
+    """
+    follower = state.replication.follower
+    is_told = state.ha.ha_compatibility is not HaCompatibility.CLASSIC
+    if follower is None or not follower.is_transferring or not is_told:
+        return None
+    return follower.status.master_log_end
 
 
 def _slave_view(state: BrokerState, replica: Replica, log_end: int) -> HAConnectionView:
@@ -56,7 +69,7 @@ def _slave_view(state: BrokerState, replica: Replica, log_end: int) -> HAConnect
 
 
 def _client_view(state: BrokerState, follower: Follower, log_end: int) -> HAClientView:
-    status, master_log_end = follower.status, _master_log_end(follower)
+    status, master_log_end = follower.status, told_log_end(state)
     return HAClientView(
         master_addr=status.master_address,
         bytes_per_second=follower.rate.bytes_per_second(state.clock.monotonic_s()),
@@ -71,13 +84,6 @@ def _client_view(state: BrokerState, follower: Follower, log_end: int) -> HAClie
         aside_count=len(aside_folders(state.store.root)),
         rebuild_failure=state.rebuild_failure,
     )
-
-
-def _master_log_end(follower: Follower | None) -> int | None:
-    """None unless the link works: what was told before may be long past."""
-    if follower is None or not follower.is_transferring:
-        return None
-    return follower.status.master_log_end
 
 
 def _authentication(ha: HaSettings) -> str:

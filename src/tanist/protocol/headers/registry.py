@@ -148,7 +148,6 @@ EXCHANGES: Mapping[C, Exchange] = MappingProxyType(
         C.EXCHANGE_BROKER_HA_INFO: Exchange(sync.ExchangeHAInfo, sync.ExchangeHAInfo),
         C.GET_BROKER_HA_STATUS: _NOTHING,
         C.RESET_MASTER_FLUSH_OFFSET: Exchange(sync.ResetMasterFlushOffsetRequest),
-        C.REBUILD_SLAVE: Exchange(sync.RebuildSlaveRequest),
         C.GET_BROKER_EPOCH_CACHE: _NOTHING,
         # controller
         C.CONTROLLER_GET_METADATA_INFO: Exchange(NoFields, controller.ControllerMetadataResponse),

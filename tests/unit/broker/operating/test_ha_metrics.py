@@ -61,7 +61,7 @@ def test_a_slave_that_follows_nobody_has_no_lag_to_show() -> None:
 
 
 def test_a_slave_that_follows_shows_how_far_it_is_behind() -> None:
-    client = HAClientView(is_refused=False, lag_bytes=0, bytes_per_second=5)
+    client = HAClientView(state="transfer", is_refused=False, lag_bytes=0, bytes_per_second=5)
     lines = shown(HARuntimeInfo(is_master=False, broker_name="broker-a", broker_id=0, client=client))
     assert f"tanist_ha_following{{{NODE}}} 1.0" in lines
     assert f"tanist_ha_follower_lag_bytes{{{NODE}}} 0.0" in lines

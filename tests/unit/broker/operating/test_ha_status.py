@@ -11,7 +11,7 @@ from tanist.broker.settings import BrokerRole
 from tanist.broker.state import BrokerState
 from tanist.ha.follower import Follower, FollowerState, FollowerStatus
 from tanist.ha.replicas import RefusedPeer
-from tanist.ha.settings import HaAuthentication, HaSettings
+from tanist.ha.settings import HaAuthentication, HaCompatibility, HaSettings
 from tanist.ha.throttle import Rate
 from tests.support.broker_tables import SETTINGS, open_state
 from tests.support.messages import make_message
@@ -133,6 +133,13 @@ def test_a_slave_tells_how_far_it_follows(slave: BrokerState) -> None:
     assert (client.log_end, client.master_log_end, client.lag_bytes) == (log_end, log_end + 50, 50)
     assert (client.last_read_timestamp_ms, client.last_write_timestamp_ms) == (7, 8)
     assert (client.is_refused, client.reason) == (False, None)
+
+
+def test_the_lag_behind_a_master_that_does_not_tell_its_end_is_unknown(slave: BrokerState) -> None:
+    slave.ha = HaSettings(ha_compatibility=HaCompatibility.CLASSIC)
+    follow(slave, FollowerStatus(state=FollowerState.TRANSFER, master_address=MASTER_HA, master_log_end=1))
+    client = ha_status(slave).client
+    assert (client.state, client.master_log_end, client.lag_bytes) == ("transfer", None, None)
 
 
 @pytest.mark.behaviour("S5-12")

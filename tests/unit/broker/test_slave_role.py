@@ -1,0 +1,34 @@
+from typing import cast
+
+import pytest
+
+from tanist.broker.slave_role import REFUSED, without_writes
+from tanist.errors import ResponseError
+from tanist.protocol.codes import RequestCode, ResponseCode
+from tanist.protocol.command import Command
+from tanist.remoting import Connection
+
+NOBODY = cast("Connection", None)
+
+
+def answer(command: Command, _connection: Connection) -> Command:
+    return command.reply()
+
+
+@pytest.mark.parametrize("code", REFUSED, ids=lambda code: RequestCode(code).name)
+def test_what_only_a_master_does_is_refused_with_the_code_of_rocketmq(code: int) -> None:
+    routes = without_writes({code: answer})
+    with pytest.raises(ResponseError, match="ask the master") as refusal:
+        routes[code](Command.request(code), NOBODY)
+    assert refusal.value.code == REFUSED[code]
+
+
+def test_the_codes_are_those_that_clients_know_from_slaves() -> None:
+    assert REFUSED[RequestCode.SEND_MESSAGE_V2] is ResponseCode.SERVICE_NOT_AVAILABLE
+    assert REFUSED[RequestCode.CONSUMER_SEND_MSG_BACK] is ResponseCode.SYSTEM_ERROR
+    assert REFUSED[RequestCode.END_TRANSACTION] is ResponseCode.SLAVE_NOT_AVAILABLE
+
+
+def test_everything_else_is_served_and_nothing_new() -> None:
+    routes = without_writes({RequestCode.PULL_MESSAGE: answer})
+    assert routes == {RequestCode.PULL_MESSAGE: answer}

@@ -1,0 +1,59 @@
+from io import StringIO
+
+from rich.console import Console
+
+from tanist.cli.ha_views import Told, print_status, to_json
+from tanist.model.offsets import LogOffset
+from tanist.protocol.bodies.replication import HAClientView, HAConnectionView, HARefusedView, HARuntimeInfo
+
+
+def shown(status: HARuntimeInfo) -> str:
+    text = StringIO()
+    print_status(Console(file=text, width=200), Told("127.0.0.1:10911", status))
+    return text.getvalue()
+
+
+def test_a_master_shows_its_slaves_and_who_was_refused_and_why() -> None:
+    text = shown(
+        HARuntimeInfo(
+            is_master=True,
+            log_end=LogOffset(100),
+            broker_name="broker-a",
+            broker_id=0,
+            role="SYNC_MASTER",
+            authentication="none",
+            slaves=[
+                HAConnectionView(addr="10.0.0.1:5", acked_to=LogOffset(90), lag_bytes=10, is_in_sync=False)
+            ],
+            refused=[HARefusedView(addr="10.0.0.66:7", reason="[no] hello", received="3939", at_ms=1)],
+            refused_counts={"no hello": 12},
+        )
+    )
+    assert "broker-a id 0 SYNC_MASTER at 127.0.0.1:10911" in text
+    assert "0 of 1 slaves in step, authentication none" in text
+    # What a slave of RocketMQ does not tell is unknown.
+    (row,) = (line for line in text.splitlines() if "10.0.0.1:5" in line)
+    assert [cell.strip() for cell in row.split("│")[1:5]] == ["10.0.0.1:5", "unknown", "90", "10"]
+    assert "12 x no hello" in text
+    assert "10.0.0.66:7 [no] hello (received 3939)" in text
+
+
+def test_a_slave_that_is_refused_says_so_and_why_and_knows_no_lag() -> None:
+    client = HAClientView(is_refused=True, state="pausing", reason="OTHER_INCARNATION", aside_count=1)
+    text = shown(HARuntimeInfo(is_master=False, role="SLAVE", client=client))
+    assert "state: refused by the master" in text
+    assert "why: OTHER_INCARNATION" in text
+    assert "lag: unknown" in text
+    assert "old logs kept: 1" in text
+
+
+def test_a_broker_of_rocketmq_is_shown_with_what_it_tells() -> None:
+    text = shown(HARuntimeInfo(is_master=True))
+    assert text.startswith("master at 127.0.0.1:10911")
+    assert "the lag is unknown" in text
+
+
+def test_json_is_one_object_a_broker() -> None:
+    told = Told("a:1", HARuntimeInfo(is_master=False))
+    assert to_json(told, is_pretty=False).startswith('{"brokerAddr":"a:1","haStatus":{')
+    assert "\n" in to_json(told)
