@@ -13,11 +13,14 @@ from tanist.clock import SystemClock
 from tanist.ha.acceptor import Acceptor, Master
 from tanist.ha.keys import HaKeys
 from tanist.ha.replicas import ReplicaTable
-from tanist.ha.settings import HaSettings
+from tanist.ha.settings import HaCompatibility, HaSettings
+from tanist.protocol.ha_classic import encode_report
 from tanist.protocol.ha_hello import Authentication
 from tanist.remoting import bind_port
+from tanist.store import MessageStore
 from tanist.testing import EmbeddedBroker
 from tests.support.attacked import wait_until
+from tests.support.conditions import until
 from tests.support.ha_pair import running_master
 from tests.support.messages import open_store
 from tests.support.played_classic import PlayedMaster, PlayedSlave
@@ -26,22 +29,51 @@ _CLASSIC = {"brokerRole": "ASYNC_MASTER", "haCompatibility": "classic", "haAllow
 _SLAVE = {"brokerRole": "SLAVE", "brokerId": "1", "haCompatibility": "classic"}
 
 
+def _make_acceptor(store: MessageStore) -> Acceptor:
+    master = Master(
+        store=store,
+        keys=HaKeys("broker-a", Authentication.NONE),
+        settings=HaSettings(ha_compatibility=HaCompatibility.CLASSIC, ha_allowed_addresses="127.0.0.1"),
+        replicas=ReplicaTable(fallbehind_max_bytes=1),
+        on_replicas=lambda: None,
+        make_feed=None,
+        clock=SystemClock(),
+    )
+    return Acceptor(master)
+
+
+@pytest.mark.behaviour("S1-40")
+def test_the_connection_of_a_slave_of_rocketmq_has_small_buffers_no_delay_and_no_linger(
+    tmp_path: Path,
+) -> None:
+    async def run() -> None:
+        bound = bind_port("127.0.0.1", 0)
+        with open_store(tmp_path) as store:
+            acceptor = _make_acceptor(store)
+            await acceptor.start(bound)
+            with socket.create_connection(bound.getsockname()) as peer:
+                peer.sendall(encode_report(0))
+                await until(lambda: any(each.is_proven for each in acceptor._connections))
+                (connection,) = acceptor._connections
+                accepted: socket.socket = connection.wire._transport.get_extra_info("socket")
+                for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+                    # The system doubles what it is given.
+                    assert accepted.getsockopt(socket.SOL_SOCKET, option) in (64 << 10, 128 << 10)
+                assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+                assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8) == bytes(8)
+                assert accepted.gettimeout() == 0.0
+            await acceptor.close()
+
+    asyncio.run(run())
+
+
 @pytest.mark.behaviour("S1-34", "S1-44")
 @pytest.mark.parametrize("has_silent_peer", [False, True])
 def test_a_stop_ends_the_port_within_a_second(tmp_path: Path, has_silent_peer: bool) -> None:
     async def run() -> None:
         bound = bind_port("127.0.0.1", 0)
         with open_store(tmp_path) as store:
-            master = Master(
-                store=store,
-                keys=HaKeys("broker-a", Authentication.NONE),
-                settings=HaSettings(),
-                replicas=ReplicaTable(fallbehind_max_bytes=1),
-                on_replicas=lambda: None,
-                make_feed=None,
-                clock=SystemClock(),
-            )
-            acceptor = Acceptor(master)
+            acceptor = _make_acceptor(store)
             await acceptor.start(bound)
             address = bound.getsockname()
             peer = socket.create_connection(address) if has_silent_peer else None
