@@ -227,7 +227,7 @@ class Follower:
         store, settings = self._slave.store, self._slave.settings
         file_bytes, log_end = store.settings.mapped_file_size_commit_log, store.log.log_end
         # What is dispatched are whole records; what comes next may complete the one behind them.
-        dispatched_to = store.dispatcher.dispatched_to
+        dispatched_to = max(store.dispatcher.dispatched_to, store.log.log_start)
         return ClassicSlaveLink(
             log_end=log_end,
             walk=walk_to_end(store.log, dispatched_to, file_bytes=file_bytes) if log_end else None,

@@ -85,6 +85,10 @@ class MasterConnection(asyncio.BufferedProtocol):
         self._received.on_read(nbytes, self._link.master_log_end)
         self._ack()
 
+    def pause_writing(self) -> None:
+        # Acks are tiny: who leaves so many of them unread takes none.
+        self.close(CloseKind.LOST, f"HAClient, reportSlaveMaxOffset error, {self._link.acked_to}")
+
     def eof_received(self) -> bool:
         return False
 
