@@ -17,7 +17,7 @@ import pytest
 
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import MAX_UNPROVEN_BYTES
-from tanist.protocol.ha_link import Ack, AckKind, encode_ack, encode_data_header
+from tanist.protocol.ha_link import Ack, AckKind, Heartbeat, encode_ack, encode_data_header, encode_heartbeat
 from tests.support.attacked import Master, Sent, try_attack, wait_until
 from tests.support.fake_master import LIES, Lie, tell
 from tests.support.false_replicas import FalseMaster, FalseSlave
@@ -125,7 +125,7 @@ def test_the_reason_what_came_and_from_where_are_shown(pair: Pair) -> None:
     assert newest.received == b"999999999\r\n".hex()
 
 
-@pytest.mark.behaviour("S5-11")
+@pytest.mark.behaviour("S5-5", "S5-11")
 def test_a_waiting_send_is_not_released_by_any_attack() -> None:
     """A slave that was let in and acks nothing keeps the send waiting; all others lie meanwhile."""
     with running_master({"slaveTimeout": "2000"}) as master, FalseSlave(master.ha_address, KEYS) as stuck:
@@ -290,7 +290,7 @@ _WAY_OUT: Final = (
 )
 
 
-@pytest.mark.behaviour("S5-7", "S5-8", "S5-9", "S5-10", "S5-12", "S5-16")
+@pytest.mark.behaviour("S5-7", "S5-8", "S5-9", "S5-10", "S5-12", "S5-15", "S5-16")
 def test_the_old_slave_of_a_redeployed_master_is_refused_and_a_new_one_heals(tmp_path: Path) -> None:
     with running_master() as first, running_master() as second, Relay(first.ha_address) as cable:
         with running_slave(cable, store=tmp_path / "old") as slave:
@@ -321,3 +321,25 @@ def wait_refused(master: Master, slave: Master) -> None:
     assert slave.status().client["reason"] == _WAY_OUT
     assert master.status().refused[-1].reason == _WAY_OUT
     assert master.status().links == []
+
+
+@pytest.mark.behaviour("S5-6")
+def test_an_empty_slave_may_begin_with_the_newest_file_and_one_with_data_reports_its_end(
+    tmp_path: Path,
+) -> None:
+    make_log(tmp_path / "master")
+    heartbeats = {"haSendHeartbeatInterval": "50"}
+    with (
+        running_master({"syncFromLastFile": "true"}, store=tmp_path / "master") as master,
+        Relay(master.ha_address) as cable,
+    ):
+        while (log_end := master.status().log_end) < 2 * FILE_BYTES:
+            master.send(bytes(FILE_BYTES // 16))
+        with running_slave(cable, store=tmp_path / "slave"):
+            master.wait_in_step()
+            assert [link.sent_from for link in master.status().links] == [2 * FILE_BYTES]
+        with running_slave(cable, heartbeats, store=tmp_path / "slave"):
+            master.wait_in_step()
+            assert [link.sent_from for link in master.status().links] == [log_end]
+            beat = encode_heartbeat(Heartbeat(LogOffset(log_end), 0, LogOffset(0)))
+            wait_until(lambda: cable.calls[-1].endswith(beat))

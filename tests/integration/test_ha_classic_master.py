@@ -154,14 +154,15 @@ def test_broken_transfers_leave_nothing_behind(master: Master) -> None:
         return len(list(Path("/proc/self/fd").iterdir())), maps.count("commitlog")
 
     wait_until(lambda: not master.status().links)
-    before = held()
-    for _ in range(10):
+    # The broker opens and closes files of its own meanwhile, but not so many.
+    most = [count + 10 for count in held()]
+    for _ in range(20):
         slave = PlayedSlave(master.ha_address)
         slave.report(0)
         slave.read_frame()
         slave.reset()
     wait_until(lambda: not master.status().links)
-    wait_until(lambda: held() == before)
+    wait_until(lambda: all(now <= allowed for now, allowed in zip(held(), most, strict=True)))
 
 
 @pytest.mark.behaviour("S1-48", "S5-10")
@@ -197,11 +198,11 @@ def test_an_absurd_first_report_is_refused_and_shown_and_gets_no_byte(master: Ma
 def test_a_slave_that_was_refused_is_not_heard_for_a_while(master: Master) -> None:
     """A slave of RocketMQ 4.9 is back at once, without any pause."""
     with PlayedSlave(master.ha_address, host=_INTRUDER_HOST) as intruder:
-        intruder.report(-5)
+        intruder.report(1 << 50)
         assert intruder.read_rest() == b""
     count = master.status().refused_count
     with PlayedSlave(master.ha_address, host=_INTRUDER_HOST) as again:
-        again.report(-5)
+        again.report(1 << 50)
         assert again.is_silent(0.3)
         assert master.status().refused_count == count
         assert again.read_rest() == b""
@@ -226,7 +227,12 @@ def test_a_second_connection_from_the_same_address_takes_the_place_of_the_first(
 
 @pytest.mark.behaviour("S1-57")
 def test_a_send_waits_for_a_slave_of_rocketmq_only_if_its_address_counts() -> None:
-    settings = {**_CLASSIC, "brokerRole": "SYNC_MASTER", "haCountedAddresses": _OTHER_HOST}
+    settings = {
+        **_CLASSIC,
+        "brokerRole": "SYNC_MASTER",
+        "haCountedAddresses": _OTHER_HOST,
+        "slaveTimeout": "500",
+    }
     with running_master(settings) as master:
         with PlayedSlave(master.ha_address) as uncounted:
             uncounted.report(0)

@@ -27,6 +27,7 @@ class Link(msgspec.Struct, frozen=True):
     acked_to: int = msgspec.field(name="slaveAckOffset")
     lag_bytes: int = msgspec.field(name="diff")
     is_in_sync: bool = msgspec.field(name="inSync")
+    sent_from: int = msgspec.field(name="transferFromWhere", default=0)
     ack_kind: str = msgspec.field(name="ackKind", default="")
     """Tanist's alone."""
 

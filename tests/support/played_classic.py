@@ -1,5 +1,6 @@
 """A slave and a master of RocketMQ that say exactly what a test has them say."""
 
+import select
 import socket
 import struct
 from collections.abc import Generator
@@ -147,10 +148,10 @@ class Caller:
 
 
 class PlayedMaster:
-    """A master's port."""
+    """A master's port: this one, or any."""
 
-    def __init__(self) -> None:
-        self._listener = socket.create_server((_HOST, 0))
+    def __init__(self, port: int = 0) -> None:
+        self._listener = socket.create_server((_HOST, port))
         self._listener.settimeout(_TIMEOUT_S)
         self.address = f"{_HOST}:{self._listener.getsockname()[1]}"
 
@@ -161,6 +162,10 @@ class PlayedMaster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._listener.close()
+
+    def is_called(self, seconds: float) -> bool:
+        """Whether anybody calls within this time."""
+        return bool(select.select([self._listener], [], [], seconds)[0])
 
     @contextmanager
     def called(self) -> Generator[Caller]:

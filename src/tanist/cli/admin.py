@@ -15,6 +15,7 @@ from tanist.admin.replication import cluster_brokers, ha_status, rebuild_slave
 from tanist.cli.ha_views import Told, print_status, to_json
 from tanist.client.session.wire import Wire
 from tanist.client.settings import Credentials
+from tanist.errors import MQError
 from tanist.protocol.bodies.replication import HARuntimeInfo
 
 _T = TypeVar("_T")
@@ -30,6 +31,8 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead
 @click.pass_context
 def admin(context: click.Context, *, access_key: str | None, secret_key: str | None) -> None:
     """Look after brokers, Tanist's and RocketMQ's."""
+    if secret_key:
+        context.obj.hide(secret_key)
     context.obj = Credentials(access_key, secret_key) if access_key and secret_key else None
 
 
@@ -69,7 +72,7 @@ def ha_status_command(
         assert name_server is not None
         assert cluster is not None
         found = await cluster_brokers(wire, name_server.split(";")[0].strip(), cluster)
-        return [Told(one, await ha_status(wire, one)) for one in found]
+        return [await _told(wire, one) for one in found]
 
     while True:
         for told in _run(credentials, look):
@@ -101,6 +104,14 @@ def rebuild_slave_command(credentials: Credentials | None, *, address: str, yes:
         click.echo(to_json(Told(address, last)))
     else:
         click.echo(f"in step at {last.client.log_end}; the old files are deleted")
+
+
+async def _told(wire: Wire, address: str) -> Told:
+    """One of several brokers: that it does not answer keeps nobody from seeing the others."""
+    try:
+        return Told(address, await ha_status(wire, address))
+    except MQError as error:
+        return Told(address, None, str(error))
 
 
 def _check_rebuildable(address: str, status: HARuntimeInfo) -> None:

@@ -19,21 +19,25 @@ _COLUMNS = ("slave", "id", "acked", "lag", "lag ms", "KB/s", "in step", "from", 
 
 
 class Told(NamedTuple):
-    """What one broker tells."""
+    """What one broker tells, or why it does not answer."""
 
     address: str
-    status: HARuntimeInfo
+    status: HARuntimeInfo | None
+    failure: str | None = None
 
 
 def to_json(told: Told, *, is_pretty: bool = True) -> str:
     """All that the broker tells, with its address."""
-    text = encode_body({"brokerAddr": told.address, "haStatus": told.status})
+    text = encode_body({"brokerAddr": told.address, "haStatus": told.status, "failure": told.failure})
     return (msgspec.json.format(text, indent=2) if is_pretty else text).decode()
 
 
 def print_status(console: Console, told: Told) -> None:
     """Who it is, and its slaves or its link."""
     status = told.status
+    if status is None:
+        console.print(f"{told.address} does not answer: {told.failure}", markup=False, highlight=False)
+        return
     who = f"{status.broker_name} id {status.broker_id} " if status.broker_name is not None else ""
     role = status.role or ("master" if status.is_master else "slave")
     console.print(f"{who}{role} at {told.address}", highlight=False)

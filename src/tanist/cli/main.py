@@ -2,22 +2,33 @@
 
 import logging
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import click
 
 from tanist import __version__
-from tanist.cli.admin import admin
-from tanist.cli.broker import broker
-from tanist.cli.namesrv import namesrv
-from tanist.cli.store import store
 from tanist.errors import MQError
 from tanist.log import ProcessLog
 
 EXIT_FAILED = 1
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Imports a command when it is asked for: a broker that starts has no time to read what others need."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return ["admin", "broker", "namesrv", "store"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command = getattr(import_module(f"tanist.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tanist")
 @click.option("-v", "--verbose", is_flag=True, help="Tell what happens inside.")
 @click.option(
@@ -32,12 +43,6 @@ def tanist(context: click.Context, *, verbose: bool, log_file: Path | None) -> N
     context.obj = context.with_resource(
         ProcessLog(level=logging.INFO if verbose else logging.WARNING, file=log_file)
     )
-
-
-tanist.add_command(admin)
-tanist.add_command(broker)
-tanist.add_command(namesrv)
-tanist.add_command(store)
 
 
 def main() -> None:

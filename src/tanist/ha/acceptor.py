@@ -34,6 +34,8 @@ _log = logging.getLogger(__name__)
 MAX_UNPROVEN = 64
 """So many peers may be about to prove themselves at a time."""
 _MAX_REFUSED_HOSTS = 256
+_CLASSIC_BUFFER_BYTES = 64 << 10
+"""Whoever is let in by his address alone gets no more of the system's memory than RocketMQ gives."""
 _CLASSIC_PAUSE_S = 1.0
 """A slave of RocketMQ 4 that was refused is back at once, again and again: it is heard once in this time."""
 _REFUSALS = frozenset(CloseKind) - {CloseKind.LOST, CloseKind.STOPPED, CloseKind.REPLACED, CloseKind.SILENT}
@@ -151,6 +153,7 @@ class Acceptor:
                     silence_s=silence_s,
                 )
             case Dialect.CLASSIC:
+                connection.wire.set_buffers(_CLASSIC_BUFFER_BYTES)
                 return ClassicMasterLink(
                     log=self._master.store.log,
                     first_for_empty=self._look_at_log().first_for_empty,

@@ -52,6 +52,8 @@ class MasterConnection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._closing: CloseLink | None = None
         self._is_flushing = False
+        self.has_heard_nothing = True
+        """Whether the master has not said a byte."""
 
     # What the event loop calls.
 
@@ -64,6 +66,7 @@ class MasterConnection(asyncio.BufferedProtocol):
         return self._buffer[self._end :]
 
     def buffer_updated(self, nbytes: int) -> None:
+        self.has_heard_nothing = False
         self._end += nbytes
         if self._closing is not None:
             self._start = self._end = 0
@@ -81,6 +84,10 @@ class MasterConnection(asyncio.BufferedProtocol):
         self._make_room()
         self._received.on_read(nbytes, self._link.master_log_end)
         self._ack()
+
+    def pause_writing(self) -> None:
+        # Acks are tiny: who leaves so many of them unread takes none.
+        self.close(CloseKind.LOST, f"HAClient, reportSlaveMaxOffset error, {self._link.acked_to}")
 
     def eof_received(self) -> bool:
         return False

@@ -7,6 +7,7 @@ comes round to it. What the system does not take is the transport's to send.
 import asyncio
 import contextlib
 import os
+import socket
 import ssl
 from collections.abc import Sequence
 from typing import TypeAlias, cast
@@ -46,6 +47,14 @@ class Wire:
             else:
                 sent -= len(piece)
         return total
+
+    def set_buffers(self, size_bytes: int) -> None:
+        """Have the system hold no more than about this in either direction."""
+        found: socket.socket = self._transport.get_extra_info("socket")
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            # On a connection that is gone already it does not matter.
+            with contextlib.suppress(OSError):
+                found.setsockopt(socket.SOL_SOCKET, option, size_bytes)
 
     def pause_reading(self) -> None:
         self._transport.pause_reading()

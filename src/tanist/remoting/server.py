@@ -21,7 +21,9 @@ def bind_port(address: str, port: int) -> socket.socket:
 
     Whoever comes too early is refused by the system, as if nobody had the port.
     """
-    bound = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    # By its number, or Python's event loop does not know that TCP_NODELAY is for what this socket accepts.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if bound.family == socket.AF_INET6:

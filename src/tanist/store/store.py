@@ -439,6 +439,7 @@ class MessageStore:
         return cleared
 
     def _let_go(self) -> None:
+        self.log.refusal = "message store has shutdown, so appendToPhyQueue is forbidden"
         self.log.close()
         self.queues.close()
         self.index.close()

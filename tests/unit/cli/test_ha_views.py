@@ -78,6 +78,14 @@ def test_a_broker_of_rocketmq_is_shown_with_what_it_tells() -> None:
     assert "the lag is unknown" in text
 
 
+def test_a_broker_that_does_not_answer_is_shown_with_the_reason() -> None:
+    text = StringIO()
+    told = Told("a:1", None, "can not connect [refused]")
+    print_status(Console(file=text), told)
+    assert text.getvalue() == "a:1 does not answer: can not connect [refused]\n"
+    assert to_json(told, is_pretty=False) == '{"brokerAddr":"a:1","failure":"can not connect [refused]"}'
+
+
 def test_json_is_one_object_a_broker() -> None:
     told = Told("a:1", HARuntimeInfo(is_master=False))
     assert to_json(told, is_pretty=False).startswith('{"brokerAddr":"a:1","haStatus":{')

@@ -68,3 +68,8 @@ def test_a_slave_can_not_stop_anywhere_else(store: MessageStore, off_by: int) ->
 def test_a_piece_behind_a_record_that_is_smaller_is_none_of_it(store: MessageStore) -> None:
     _append(store, 100, 1000)
     assert record_end_behind(store.log, _BATCH_BYTES, max_bytes=_BATCH_BYTES) is None
+
+
+def test_a_damaged_log_is_sent_as_it_is() -> None:
+    damaged = memoryview(bytes(_BATCH_BYTES))
+    assert whole_records(damaged, _BATCH_BYTES) == 0

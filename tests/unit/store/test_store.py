@@ -551,3 +551,11 @@ def test_a_short_batch_can_not_make_records_without_end(store: MessageStore) -> 
     with pytest.raises(RemoteProtocolError, match="take more than"):
         store.append_packed(Message(topic=TOPIC, queue_id=0, body=packed, properties=b"P\x01" + b"x" * 9000))
     assert store.log.log_end == 0
+
+
+@pytest.mark.behaviour("S1-100")
+def test_a_store_that_was_closed_takes_nothing_from_a_master_and_says_so(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        raw = bytes(store.log.read(store.append(make_message()).log_offset, store.log.log_end))
+    with pytest.raises(NotWritable, match="message store has shutdown, so appendToPhyQueue is forbidden"):
+        store.append_raw(store.log.log_end, raw)
