@@ -168,6 +168,7 @@ class Follower:
         finally:
             self._link = None
             connection.close(CloseKind.STOPPED, "the slave stops")
+            connection.abort()
 
     def _on_silence(self, address: str, dialect: Dialect) -> None:
         if self._choice.on_silence(address, dialect, self._loop.time()):

@@ -106,6 +106,10 @@ class MasterConnection(asyncio.BufferedProtocol):
         """End the link."""
         self._close(CloseLink(kind, reason))
 
+    def abort(self) -> None:
+        """Be gone at once: nobody will be there for a farewell, which takes TLS an answer of the master."""
+        self._wire.abort()
+
     # Inside
 
     def _carry_out(self, actions: list[SlaveAction]) -> None:
