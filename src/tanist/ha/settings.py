@@ -100,7 +100,7 @@ class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             raise ConfigError(
                 "haHousekeepingInterval",
                 self.ha_housekeeping_interval,
-                f"more than haSendHeartbeatInterval, {self.ha_send_heartbeat_interval}: a quiet peer is not gone",
+                f"more than haSendHeartbeatInterval, {self.ha_send_heartbeat_interval}",
             )
         if self.ha_secret and len(self.ha_secret) < MIN_SECRET_CHARS:
             raise ConfigError("haSecret", "", f"at least {MIN_SECRET_CHARS} characters, long and random")
