@@ -162,7 +162,7 @@ class Follower:
                 self._on_silence(address, dialect)
         finally:
             self._link = None
-            connection.close(CloseKind.STOPPED, "the slave stops")
+            connection.drop("the slave stops, or its master is elsewhere")
 
     def _on_silence(self, address: str, dialect: Dialect) -> None:
         if self._choice.on_silence(address, dialect, self._loop.time()):

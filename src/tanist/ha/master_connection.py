@@ -106,6 +106,11 @@ class MasterConnection(asyncio.BufferedProtocol):
         """End the link."""
         self._close(CloseLink(kind, reason))
 
+    def drop(self, reason: str) -> None:
+        """End the link at once: nobody will be there to see that the master has taken the last word."""
+        self.close(CloseKind.STOPPED, reason)
+        self._wire.abort()
+
     # Inside
 
     def _carry_out(self, actions: list[SlaveAction]) -> None:
