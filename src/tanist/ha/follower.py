@@ -4,7 +4,7 @@
        ^________________________lost, refused: after a pause_______|
 
 All decisions about bytes are in slave_link; here are the socket, the pauses and the log lines. A pause grows
-from 50 ms to 5 s while nothing works; a new address is tried at once.
+from 50 ms to 5 s while nothing works, or not for long; a new address is tried at once.
 """
 
 import asyncio
@@ -38,6 +38,9 @@ from tanist.store.flush import FlushDone, FlushOutcome
 _log = logging.getLogger(__name__)
 
 _CONNECT_S = 5.0
+_STEADY_S = 2.0
+"""A link that lasted so long has worked. One that ends sooner may end so each time: our disk is full, or
+another slave has our brokerId."""
 
 
 class FollowerState(Enum):
@@ -94,7 +97,7 @@ class Follower:
         self._address_changed = asyncio.Event()
         self._backoff = Backoff()
         self._failures = ToldFailures()
-        self._link: MasterConnection | None = None
+        self._following_since_s = 0.0
         self.rate = Rate()
         self.on_lost: list[Callable[[], None]] = []
         """Called when a link has ended that worked."""
@@ -146,15 +149,14 @@ class Follower:
                 # What is reported at the beginning is acked by that.
                 await self._flushed()
             connection = await self._connect(address)
-        except (OSError, TimeoutError, MQError) as error:
+        except (OSError, ValueError, MQError) as error:
+            # Of a name that can not be one there is a ValueError.
             self._note_failure(address, f"can not connect: {error or type(error).__name__}")
             return
-        self._link = connection
         self.status.state = FollowerState.HANDSHAKE
         try:
             await self._until_closed(connection)
         finally:
-            self._link = None
             connection.close(CloseKind.STOPPED, "the slave stops")
 
     async def _flushed(self) -> None:
@@ -186,6 +188,10 @@ class Follower:
             moved = tasks.create_task(self._address_changed.wait())
             await asyncio.wait([connection.closed, moved], return_when=asyncio.FIRST_COMPLETED)
             moved.cancel()
+        lasted_s = asyncio.get_running_loop().time() - self._following_since_s
+        if self.is_transferring and lasted_s >= _STEADY_S:
+            self._backoff.reset()
+            self._failures.is_over("master")
         if connection.closed.done():
             self._on_closed(connection.closed.result())
 
@@ -240,10 +246,9 @@ class Follower:
             self._slave.store.adopt_incarnation(incarnation)
             if self._slave.sink is not None:
                 self._slave.sink.begin()
-        self._backoff.reset()
+        self._following_since_s = asyncio.get_running_loop().time()
         self.status.state = FollowerState.TRANSFER
         self.status.failure, self.status.is_refused = None, False
-        self._failures.is_over("master")
         _log.info(
             "following master=%s from log_end=%d", self.status.master_address, self._slave.store.log.log_end
         )
