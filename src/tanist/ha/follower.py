@@ -30,6 +30,7 @@ from tanist.ha.slave_link import SlaveLink, SlaveLog
 from tanist.ha.tables import TableSink
 from tanist.ha.throttle import Rate
 from tanist.log import ToldFailures
+from tanist.model.host import is_host_and_port
 from tanist.protocol.ha_hello import NONCE_BYTES
 from tanist.protocol.ha_link import AckKind
 from tanist.store import MessageStore
@@ -173,6 +174,8 @@ class Follower:
             raise NotWritable(f"the log is not flushed: {outcome.value}")
 
     async def _connect(self, address: str) -> MasterConnection:
+        if not is_host_and_port(address):
+            raise ValueError("an address is host:port")
         host, _, port = address.rpartition(":")
         async with asyncio.timeout(_CONNECT_S):
             _, connection = await asyncio.get_running_loop().create_connection(
