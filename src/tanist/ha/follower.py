@@ -4,7 +4,7 @@
        ^________________________lost, refused: after a pause_______|
 
 All decisions about bytes are in slave_link; here are the socket, the pauses and the log lines. A pause grows
-from 50 ms to 5 s while nothing works; a new address is tried at once.
+from 50 ms to 5 s while nothing works, or not for long; a new address is tried at once.
 """
 
 import asyncio
@@ -32,6 +32,7 @@ from tanist.ha.slave_link import SlaveLink, SlaveLog
 from tanist.ha.tables import TableSink
 from tanist.ha.throttle import Rate
 from tanist.log import ToldFailures
+from tanist.model.host import is_host_and_port
 from tanist.protocol.ha_hello import NONCE_BYTES
 from tanist.protocol.ha_link import AckKind
 from tanist.store import MessageStore
@@ -40,6 +41,9 @@ from tanist.store.flush import FlushDone, FlushOutcome
 _log = logging.getLogger(__name__)
 
 _CONNECT_S = 5.0
+_STEADY_S = 2.0
+"""A link that lasted so long has worked. One that ends sooner may end so each time: our disk is full, or
+another slave has our brokerId."""
 
 
 class FollowerState(Enum):
@@ -98,7 +102,7 @@ class Follower:
         self._backoff = Backoff()
         self._choice = DialectChoice(slave.settings.ha_compatibility is HaCompatibility.CLASSIC)
         self._failures = ToldFailures()
-        self._link: MasterConnection | None = None
+        self._following_since_s = 0.0
         self.rate = Rate()
         self.on_lost: list[Callable[[], None]] = []
         """Called when a link has ended that worked."""
@@ -151,17 +155,16 @@ class Follower:
                 # What is reported at the beginning is acked by that.
                 await self._flushed()
             connection = await self._connect(address, dialect)
-        except (OSError, TimeoutError, MQError) as error:
+        except (OSError, ValueError, MQError) as error:
+            # Of a name that can not be one there is a ValueError.
             self._note_failure(address, f"can not connect: {error or type(error).__name__}")
             return
-        self._link = connection
         self.status.state = FollowerState.HANDSHAKE
         try:
             await self._until_closed(connection)
             if connection.has_heard_nothing:
                 self._on_silence(address, dialect)
         finally:
-            self._link = None
             connection.drop("the slave stops, or its master is elsewhere")
 
     def _on_silence(self, address: str, dialect: Dialect) -> None:
@@ -183,6 +186,8 @@ class Follower:
             raise NotWritable(f"the log is not flushed: {outcome.value}")
 
     async def _connect(self, address: str, dialect: Dialect) -> MasterConnection:
+        if not is_host_and_port(address):
+            raise ValueError("an address is host:port")
         host, _, port = address.rpartition(":")
         async with asyncio.timeout(_CONNECT_S):
             _, connection = await self._loop.create_connection(
@@ -198,6 +203,10 @@ class Follower:
             moved = tasks.create_task(self._address_changed.wait())
             await asyncio.wait([connection.closed, moved], return_when=asyncio.FIRST_COMPLETED)
             moved.cancel()
+        lasted_s = asyncio.get_running_loop().time() - self._following_since_s
+        if self.is_transferring and lasted_s >= _STEADY_S:
+            self._backoff.reset()
+            self._failures.is_over("master")
         if connection.closed.done():
             self._on_closed(connection.closed.result())
 
@@ -253,10 +262,9 @@ class Follower:
             self._slave.store.adopt_incarnation(incarnation)
             if self._slave.sink is not None:
                 self._slave.sink.begin()
-        self._backoff.reset()
+        self._following_since_s = asyncio.get_running_loop().time()
         self.status.state = FollowerState.TRANSFER
         self.status.failure, self.status.is_refused = None, False
-        self._failures.is_over("master")
         _log.info(
             "following master=%s from log_end=%d", self.status.master_address, self._slave.store.log.log_end
         )
