@@ -146,7 +146,8 @@ class Follower:
                 # What is reported at the beginning is acked by that.
                 await self._flushed()
             connection = await self._connect(address)
-        except (OSError, TimeoutError, MQError) as error:
+        except (OSError, TimeoutError, MQError, UnicodeError) as error:
+            # The last is what a name gets that can not be one: the name server tells what it was told.
             self._note_failure(address, f"can not connect: {error or type(error).__name__}")
             return
         self._link = connection
