@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from tanist.protocol.ha_classic import encode_report, encode_transfer_header
+from tanist.protocol.ha_hello import MAGIC
 
 _HOST = "127.0.0.1"
 _TIMEOUT_S = 20.0
@@ -170,10 +171,17 @@ class PlayedMaster:
     @contextmanager
     def called(self) -> Generator[Caller]:
         """Wait for a slave that calls; the connection lasts as long as the block."""
-        connection, _ = self._listener.accept()
-        connection.settimeout(_TIMEOUT_S)
-        caller = Caller(connection)
+        caller = Caller(self._accept())
         try:
             yield caller
         finally:
             caller.close()
+
+    def _accept(self) -> socket.socket:
+        """The next caller that does not only knock to hear whether this is a master of Tanist's."""
+        while True:
+            connection, _ = self._listener.accept()
+            connection.settimeout(_TIMEOUT_S)
+            if connection.recv(len(MAGIC), socket.MSG_PEEK) != MAGIC:
+                return connection
+            connection.close()

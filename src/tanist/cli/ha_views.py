@@ -7,6 +7,7 @@ import msgspec
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from tanist.protocol.bodies import encode_body
 from tanist.protocol.bodies.replication import HAClientView, HARefusedView, HARuntimeInfo
@@ -39,7 +40,7 @@ def print_status(console: Console, told: Told) -> None:
         return
     who = f"{status.broker_name} id {status.broker_id} " if status.broker_name is not None else ""
     role = status.role or ("master" if status.is_master else "slave")
-    console.print(f"{who}{role} at {told.address}", highlight=False)
+    console.print(f"{who}{role} at {told.address}", markup=False, highlight=False)
     if status.is_master:
         _print_slaves(console, status)
     else:
@@ -49,12 +50,13 @@ def print_status(console: Console, told: Told) -> None:
 def _print_slaves(console: Console, status: HARuntimeInfo) -> None:
     proof = f", authentication {status.authentication}" if status.authentication else ""
     in_step = f"{status.in_sync_slave_count} of {len(status.slaves)} slaves in step"
-    console.print(f"  log end {status.log_end}, {in_step}{proof}", highlight=False)
+    console.print(f"  log end {status.log_end}, {in_step}{proof}", markup=False, highlight=False)
     if status.slaves:
         table = Table(*_COLUMNS, box=None)
         for slave in status.slaves:
             table.add_row(
-                slave.addr,
+                # Brackets are no markup here.
+                Text(slave.addr),
                 _shown(slave.broker_id),
                 str(slave.acked_to),
                 str(slave.lag_bytes),
@@ -69,7 +71,7 @@ def _print_slaves(console: Console, status: HARuntimeInfo) -> None:
     else:
         console.print("  no slave is connected, so the lag is unknown", highlight=False)
     for kind, count in status.refused_counts.items():
-        console.print(f"  turned away: {count} x {kind}", highlight=False)
+        console.print(f"  turned away: {count} x {kind}", markup=False, highlight=False)
     for peer in _last_of_each(status.refused)[-_SHOWN_REFUSALS:]:
         line = f"    {_time(peer.at_ms)} {peer.addr} {peer.reason} (received {peer.received or 'nothing'})"
         console.print(line, markup=False, highlight=False, soft_wrap=True)

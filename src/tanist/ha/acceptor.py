@@ -76,7 +76,7 @@ class Acceptor:
         self._classic_refused_s: dict[str, float] = {}
         self._server: asyncio.Server | None = None
         self._told = ToldRefusals()
-        self.marks = EndMarks(master.store.log.log_end, master.clock.now_ms())
+        self.marks = EndMarks(master.store.log.log_end, self._monotonic_ms())
         """From which a slave's lag is told in time."""
 
     async def start(self, bound: socket.socket) -> None:
@@ -107,16 +107,14 @@ class Acceptor:
 
     def on_appended(self) -> None:
         """The log has grown: the slaves get it now."""
-        self.marks.note(self._master.store.log.log_end, self._master.clock.now_ms())
+        self.marks.note(self._master.store.log.log_end, self._monotonic_ms())
         for connection in self._connections:
             connection.push()
 
     def lag_ms(self, replica: Replica) -> int:
         """How long a slave has lacked its next byte."""
         return self.marks.lag_ms(
-            replica.acked_to,
-            log_end=self._master.store.log.log_end,
-            now_ms=self._master.clock.now_ms(),
+            replica.acked_to, log_end=self._master.store.log.log_end, now_ms=self._monotonic_ms()
         )
 
     # What a connection asks and tells.
@@ -195,7 +193,7 @@ class Acceptor:
         self._master.on_replicas()
 
     def on_closed(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
-        del self._connections[connection]
+        self._connections.pop(connection, None)
         if kind in _REFUSALS:
             self._note_refused(connection, kind, reason)
         if kind is CloseKind.SILENT:
@@ -212,6 +210,10 @@ class Acceptor:
             )
 
     # Inside
+
+    def _monotonic_ms(self) -> int:
+        """For ages: the wall clock may be set meanwhile."""
+        return int(self._master.clock.monotonic_s() * 1000)
 
     def _look_at_log(self) -> MasterLog:
         store, log = self._master.store, self._master.store.log
@@ -235,14 +237,15 @@ class Acceptor:
                 connection.close(CloseKind.REPLACED, f"it is connected anew from {replica.peer}")
 
     def _note_refused(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
-        peer, now_ms = connection.wire.peer, self._master.clock.now_ms()
+        peer = connection.wire.peer
         received = connection.first_bytes.hex()
         if connection.end is not None and connection.end.dialect is Dialect.CLASSIC:
             self._note_classic_refused(_host(peer))
         self._master.replicas.refuse(
-            RefusedPeer(peer, f"{kind.value}: {reason}", received, now_ms), kind=kind.value
+            RefusedPeer(peer, f"{kind.value}: {reason}", received, self._master.clock.now_ms()),
+            kind=kind.value,
         )
-        if self._told.is_news(_host(peer), kind.value, now_ms=now_ms):
+        if self._told.is_news(_host(peer), kind.value, now_ms=self._monotonic_ms()):
             _log.warning(
                 "peer on the ha port refused peer=%s kind=%s reason=%s received=%s",
                 *(peer, kind.value, reason, received),

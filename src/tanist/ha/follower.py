@@ -4,12 +4,11 @@
        ^________________________lost, refused: after a pause_______|
 
 All decisions about bytes are in slave_link; here are the socket, the pauses and the log lines. A pause grows
-from 50 ms to 5 s while nothing works; a new address is tried at once.
+from 50 ms to 5 s while nothing works, or not for long; a new address is tried at once.
 """
 
 import asyncio
 import logging
-import math
 import random
 import secrets
 import ssl
@@ -33,6 +32,7 @@ from tanist.ha.slave_link import SlaveLink, SlaveLog
 from tanist.ha.tables import TableSink
 from tanist.ha.throttle import Rate
 from tanist.log import ToldFailures
+from tanist.model.host import is_host_and_port
 from tanist.protocol.ha_hello import NONCE_BYTES
 from tanist.protocol.ha_link import AckKind
 from tanist.store import MessageStore
@@ -41,9 +41,9 @@ from tanist.store.flush import FlushDone, FlushOutcome
 _log = logging.getLogger(__name__)
 
 _CONNECT_S = 5.0
-_SETTLED_S = 2 * MOST_S
-"""Whoever is let in again within this time was soon thrown out, as is one of two slaves with the same id: the
-pauses go on growing. Longer than both take to pause and come back."""
+_STEADY_S = 2 * MOST_S
+"""A link that lasted so long has worked. One that ends sooner may end so each time: our disk is full, or
+another slave has our brokerId, and both take turns. So it is longer than both pause."""
 
 
 class FollowerState(Enum):
@@ -65,6 +65,8 @@ class FollowerStatus:
     """The master's HA port."""
     failure: str | None = None
     """Why the last link ended, until the next one works. A refusal tells the way out."""
+    is_reached: bool = False
+    """Whether the master answered when it was last called."""
     is_refused: bool = False
     """Whether the master does not take this slave: more tries will not help."""
     master_log_end: int = 0
@@ -100,10 +102,10 @@ class Follower:
         self._address_changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._backoff = Backoff()
-        self._accepted_s = -math.inf
         self._choice = DialectChoice(slave.settings.ha_compatibility is HaCompatibility.CLASSIC)
         self._failures = ToldFailures()
-        self._link: MasterConnection | None = None
+        self._following_since_s = 0.0
+        self._is_answered = False
         self.rate = Rate()
         self.on_lost: list[Callable[[], None]] = []
         """Called when a link has ended that worked."""
@@ -131,7 +133,9 @@ class Follower:
                 self.status.state = FollowerState.WAITING
                 await self._address_changed.wait()
                 continue
+            self._is_answered = False
             await self._follow(self._address)
+            self.status.is_reached = self._is_answered
             was_transferring = self.is_transferring
             self.status.state = FollowerState.PAUSED
             if was_transferring:
@@ -156,19 +160,17 @@ class Follower:
                 # What is reported at the beginning is acked by that.
                 await self._flushed()
             connection = await self._connect(address, dialect)
-        except (OSError, TimeoutError, MQError) as error:
+        except (OSError, ValueError, MQError) as error:
+            # Of a name that can not be one there is a ValueError.
             self._note_failure(address, f"can not connect: {error or type(error).__name__}")
             return
-        self._link = connection
         self.status.state = FollowerState.HANDSHAKE
         try:
             await self._until_closed(connection)
             if connection.has_heard_nothing:
                 self._on_silence(address, dialect)
         finally:
-            self._link = None
-            connection.close(CloseKind.STOPPED, "the slave stops")
-            connection.abort()
+            connection.drop("the slave stops, or its master is elsewhere")
 
     def _on_silence(self, address: str, dialect: Dialect) -> None:
         if self._choice.on_silence(address, dialect, self._loop.time()):
@@ -189,6 +191,8 @@ class Follower:
             raise NotWritable(f"the log is not flushed: {outcome.value}")
 
     async def _connect(self, address: str, dialect: Dialect) -> MasterConnection:
+        if not is_host_and_port(address):
+            raise ValueError("an address is host:port")
         host, _, port = address.rpartition(":")
         async with asyncio.timeout(_CONNECT_S):
             _, connection = await self._loop.create_connection(
@@ -204,6 +208,10 @@ class Follower:
             moved = tasks.create_task(self._address_changed.wait())
             await asyncio.wait([connection.closed, moved], return_when=asyncio.FIRST_COMPLETED)
             moved.cancel()
+        lasted_s = self._loop.time() - self._following_since_s
+        if self.is_transferring and lasted_s >= _STEADY_S:
+            self._backoff.reset()
+            self._failures.is_over("master")
         if connection.closed.done():
             self._on_closed(connection.closed.result())
 
@@ -259,18 +267,15 @@ class Follower:
             self._slave.store.adopt_incarnation(incarnation)
             if self._slave.sink is not None:
                 self._slave.sink.begin()
-        now_s = self._loop.time()
-        if now_s - self._accepted_s >= _SETTLED_S:
-            self._backoff.reset()
-        self._accepted_s = now_s
+        self._following_since_s = self._loop.time()
         self.status.state = FollowerState.TRANSFER
         self.status.failure, self.status.is_refused = None, False
-        self._failures.is_over("master")
         _log.info(
             "following master=%s from log_end=%d", self.status.master_address, self._slave.store.log.log_end
         )
 
     def _on_read(self, size_bytes: int, master_log_end: int) -> None:
+        self._is_answered = self.status.is_reached = True
         self.status.last_read_ms = self._slave.clock.now_ms()
         self.status.master_log_end = master_log_end
         self.rate.add(size_bytes, self._loop.time())

@@ -35,5 +35,7 @@ class EndMarks:
         if acked_to >= log_end:
             return 0
         number = bisect_right(self._ends, acked_to)
-        at = min(number, len(self._times_ms) - 1)
-        return max(0, now_ms - self._times_ms[at])
+        if number == len(self._ends):
+            # Its next byte was written in this turn of the event loop, and is not marked yet.
+            return 0
+        return max(0, now_ms - self._times_ms[number])

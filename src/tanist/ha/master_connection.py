@@ -59,8 +59,8 @@ class MasterConnection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._wire = Wire(transport)
-        self._carry_out(self._link.on_connected())
         self._set_timer()
+        self._carry_out(self._link.on_connected())
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         return self._buffer[self._end :]
@@ -96,9 +96,12 @@ class MasterConnection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
         self._link.on_lost()
+        # Flushes that end later find that nothing is to be acked any more.
+        self._closing = self._closing or CloseLink(
+            CloseKind.LOST, str(exc) if exc else "the master closed it"
+        )
         if not self.closed.done():
-            lost = CloseLink(CloseKind.LOST, str(exc) if exc else "the master closed it")
-            self.closed.set_result(self._closing or lost)
+            self.closed.set_result(self._closing)
 
     # What the follower calls.
 
@@ -106,8 +109,9 @@ class MasterConnection(asyncio.BufferedProtocol):
         """End the link."""
         self._close(CloseLink(kind, reason))
 
-    def abort(self) -> None:
-        """Be gone at once: nobody will be there for a farewell, which takes TLS an answer of the master."""
+    def drop(self, reason: str) -> None:
+        """End the link at once: nobody will be there to see that the master has taken the last word."""
+        self.close(CloseKind.STOPPED, reason)
         self._wire.abort()
 
     # Inside
@@ -127,6 +131,8 @@ class MasterConnection(asyncio.BufferedProtocol):
                 case FollowLog(incarnation):
                     if not self._follow(incarnation):
                         return
+                    # Heartbeats may be due sooner than the end of the hello was.
+                    self._set_timer()
                 case CloseLink():
                     self._close(action)
 
@@ -179,7 +185,7 @@ class MasterConnection(asyncio.BufferedProtocol):
     def _make_room(self) -> None:
         if self._start == self._end:
             self._start = self._end = 0
-        elif len(self._buffer) - self._end < _LEAST_ROOM_BYTES:
+        elif self._start and len(self._buffer) - self._end < _LEAST_ROOM_BYTES:
             held = self._end - self._start
             self._buffer[:held] = bytes(self._buffer[self._start : self._end])
             self._start, self._end = 0, held

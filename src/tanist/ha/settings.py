@@ -7,13 +7,12 @@ import msgspec
 
 from tanist.config import Secret
 from tanist.errors import ConfigError
-from tanist.model.host import is_host_and_port
+from tanist.model.host import MAX_PORT, is_host_and_port
 from tanist.model.integers import INT32_MAX
 from tanist.protocol.ha_link import AckKind
 
 MIN_SECRET_CHARS = 16
 """Who connects gets a proof to try guesses on: a short secret would be found."""
-_MAX_PORT = 65535
 _LEAST = {
     "ha_send_heartbeat_interval": 1,
     "ha_housekeeping_interval": 1,
@@ -89,13 +88,13 @@ class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A slave that lags by as much is not worth waiting for."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.ha_listen_port <= _MAX_PORT:
-            raise ConfigError("haListenPort", self.ha_listen_port, f"0 to {_MAX_PORT}")
+        if not 0 <= self.ha_listen_port <= MAX_PORT:
+            raise ConfigError("haListenPort", self.ha_listen_port, f"0 to {MAX_PORT}")
+        if self.ha_master_address and not is_host_and_port(self.ha_master_address):
+            raise ConfigError("haMasterAddress", self.ha_master_address, "host:port of the master's HA port")
         for name, least in _LEAST.items():
             if not least <= (value := getattr(self, name)) <= INT32_MAX:
                 raise ConfigError(_KEYS[name], value, f"{least} to {INT32_MAX}")
-        if self.ha_master_address and not is_host_and_port(self.ha_master_address):
-            raise ConfigError("haMasterAddress", self.ha_master_address, "host:port of the master's HA port")
         if self.ha_housekeeping_interval <= self.ha_send_heartbeat_interval:
             raise ConfigError(
                 "haHousekeepingInterval",

@@ -1,7 +1,10 @@
 """The shell around a master's end of one link: the socket, the timer, and the log on its way out."""
 
 import asyncio
+import logging
 import zlib
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +17,8 @@ from tanist.ha.tables import FeedMaker, TableFeed
 from tanist.ha.throttle import Throttle
 from tanist.ha.wire import Wire
 from tanist.protocol.ha_link import encode_table_change
+
+_log = logging.getLogger(__name__)
 
 _TURN_BYTES = 512 << 10
 """So much of the log leaves in one turn of the event loop at most: others want their turn."""
@@ -113,9 +118,10 @@ class SlaveConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.wire = Wire(transport)
         self.opened_s = self._loop.time()
-        silence_s = self._keeper.on_open(self)
-        if self._closing is None:
-            self._set_timer(self.opened_s + silence_s)
+        with self._ended_by_faults():
+            silence_s = self._keeper.on_open(self)
+            if self._closing is None:
+                self._set_timer(self.opened_s + silence_s)
 
     def data_received(self, data: bytes) -> None:
         if self._closing is not None:
@@ -156,21 +162,13 @@ class SlaveConnection(asyncio.Protocol):
     def push(self) -> None:
         """Send what the log has and the slave was not sent, as far as it takes it now."""
         end = self.end
-        if end is None or not end.is_transferring or self._is_paused or self._later is not None:
+        if end is None or not end.is_transferring or self._later is not None:
             return
-        log, turn_bytes = self._sending.log, 0
-        while end.sent_to < log.log_end and not self._is_paused:
-            if turn_bytes >= _TURN_BYTES:
-                self._later = self._loop.call_soon(self._push_later)
-                return
-            if self._throttle is not None and (wait_s := self._throttle.wait_s(self._loop.time())):
-                self._later = self._loop.call_later(wait_s, self._push_later)
-                return
+        with self._ended_by_faults():
             try:
-                turn_bytes += self._send_log(end, log)
+                self._send_rest(end, self._sending.log)
             except OffsetOutOfRange:
                 self.close(CloseKind.REFUSED, deleted_before(end.sent_to).text)
-                return
 
     def hold(self, until_s: float) -> None:
         """Listen to nothing that it says before this time."""
@@ -183,6 +181,30 @@ class SlaveConnection(asyncio.Protocol):
         self._close(CloseLink(kind, reason))
 
     # Inside
+
+    @property
+    def _takes_more(self) -> bool:
+        return not (self._is_paused or self._is_closed or self._closing)
+
+    @contextmanager
+    def _ended_by_faults(self) -> Generator[None]:
+        """A mistake of ours ends this link, from which its slave recovers, and stops nobody else."""
+        try:
+            yield
+        except Exception:
+            _log.exception("link to a slave failed peer=%s", self.wire.peer)
+            self.wire.abort()
+
+    def _send_rest(self, end: MasterEnd, log: LogSource) -> None:
+        turn_bytes = 0
+        while end.sent_to < log.log_end and self._takes_more:
+            if turn_bytes >= _TURN_BYTES:
+                self._later = self._loop.call_soon(self._push_later)
+                return
+            if self._throttle is not None and (wait_s := self._throttle.wait_s(self._loop.time())):
+                self._later = self._loop.call_later(wait_s, self._push_later)
+                return
+            turn_bytes += self._send_log(end, log)
 
     def _send_log(self, end: MasterEnd, log: LogSource) -> int:
         log_offset = end.sent_to
@@ -235,12 +257,15 @@ class SlaveConnection(asyncio.Protocol):
             self._feeding = self._loop.call_later(_TABLES_EVERY_S, self._feed_now)
 
     def _feed_now(self) -> None:
-        self._feeding = None
-        while self._feed is not None and not self._is_paused and not self._is_closed:
-            change = self._feed.take()
-            if change is None:
-                return
-            self._send((encode_table_change(change),))
+        if self._feeding is not None:
+            self._feeding.cancel()
+            self._feeding = None
+        with self._ended_by_faults():
+            while self._feed is not None and self._takes_more:
+                change = self._feed.take()
+                if change is None:
+                    return
+                self._send((encode_table_change(change),))
 
     def _set_timer(self, when_s: float) -> None:
         if self._timer is not None:

@@ -226,7 +226,8 @@ class SlaveLink:
             )
         assert self._master is not None
         self.state = SlaveState.TRANSFER
-        self.log_end = start_offset
+        # Of what lies before its start an empty slave needs nothing, and has nothing to ack.
+        self.log_end = self.acked_to = start_offset
         return [FollowLog(self._master.incarnation)]
 
     def _on_frames(self, view: memoryview) -> tuple[list[SlaveAction], int]:

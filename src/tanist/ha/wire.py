@@ -12,6 +12,8 @@ import ssl
 from collections.abc import Sequence
 from typing import TypeAlias, cast
 
+from tanist.model.host import host_and_port
+
 HIGH_WATER_BYTES = 256 << 10
 LOW_WATER_BYTES = 64 << 10
 
@@ -74,4 +76,4 @@ def _name(peername: tuple[str, int] | None) -> str:
     if peername is None:
         return "?:0"
     host, port = peername[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return host_and_port(host, port)

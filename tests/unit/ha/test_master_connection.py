@@ -1,5 +1,6 @@
 import asyncio
 import socket
+from collections.abc import Callable
 
 import pytest
 
@@ -7,8 +8,14 @@ from tanist.ha.actions import CloseKind, CloseLink
 from tanist.ha.classic_slave import ClassicSlaveLink
 from tanist.ha.master_connection import MasterConnection, Received
 from tanist.ha.record_walk import RecordWalk
+from tanist.ha.slave_link import SlaveLink, SlaveLog
 from tanist.protocol.ha_classic import encode_report
+from tanist.protocol.ha_hello import NO_INCARNATION
 from tanist.protocol.ha_link import AckKind
+from tanist.store.flush import FlushDone, FlushOutcome
+from tests.support.conditions import until
+from tests.support.fake_transport import FakeTransport
+from tests.support.links import FILE_BYTES, KEYS, Bytes, MasterSide
 
 _LOG_END = 8192
 _SMALL_BYTES = 4096
@@ -65,5 +72,106 @@ def test_a_master_that_takes_no_reports_is_left_and_gets_no_half_of_one_and_then
                 read += piece
         report = encode_report(_LOG_END)
         assert read == (report * (len(read) // 8 + 1))[: len(read)]
+
+    asyncio.run(run())
+
+
+class _Slave:
+    """A slave's end on a transport in memory, and the master that it talks to."""
+
+    def __init__(
+        self, master: MasterSide, when_flushed: Callable[[int, FlushDone], None], *, heartbeat_s: float = 5.0
+    ) -> None:
+        self.master = master
+        self.log = bytearray()
+        link = SlaveLink(
+            KEYS,
+            broker_id=1,
+            nonce=b"s" * 16,
+            log=SlaveLog(NO_INCARNATION, 0, 0, FILE_BYTES, lambda _log_offset, _size_bytes: 0),
+            ack_kind=AckKind.FLUSHED,
+            now_s=asyncio.get_running_loop().time(),
+            heartbeat_s=heartbeat_s,
+            silence_s=60.0,
+        )
+        self.connection = MasterConnection(
+            link,
+            Received(
+                append=self._append,
+                follow_log=lambda _incarnation: None,
+                apply_table=None,
+                when_flushed=when_flushed,
+                on_read=lambda _size_bytes, _master_log_end: None,
+                on_written=lambda: None,
+            ),
+        )
+        self.transport = FakeTransport()
+        self.connection.connection_made(self.transport)
+
+    def talk(self) -> None:
+        """Let both talk until neither has anything to say."""
+        while self.transport.written:
+            said = bytes(self.transport.written)
+            self.transport.written.clear()
+            self.hear(self.master.hear(said))
+
+    def hear(self, data: bytes) -> None:
+        if data:
+            self.connection.get_buffer(-1)[: len(data)] = data
+            self.connection.buffer_updated(len(data))
+
+    def _append(self, log_offset: int, body: memoryview) -> int:
+        self.log += body
+        return log_offset + len(body)
+
+
+class _Flushes:
+    """Flushes that end when a test says so; then what is asked for is flushed already."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, FlushDone]] = []
+        self.is_over = False
+
+    def when_flushed(self, end: int, done: FlushDone) -> None:
+        self.asked.append((end, done))
+        if self.is_over:
+            done(FlushOutcome.FLUSHED)
+
+    def end(self) -> None:
+        self.is_over = True
+        self.asked[0][1](FlushOutcome.FLUSHED)
+
+
+def test_a_flush_that_ends_after_its_link_has_nobody_to_tell() -> None:
+    async def run() -> None:
+        flushes = _Flushes()
+        slave = _Slave(MasterSide(Bytes(b"x" * 100)), flushes.when_flushed)
+        slave.talk()
+        assert slave.log == b"x" * 100
+        slave.connection.connection_lost(None)
+        flushes.end()
+        assert len(flushes.asked) == 1
+        assert slave.transport.written == b""
+
+    asyncio.run(run())
+
+
+def test_what_an_empty_slave_does_not_get_is_not_waited_for_on_its_disk() -> None:
+    async def run() -> None:
+        flushes = _Flushes()
+        slave = _Slave(MasterSide(Bytes(b"", start=2 * FILE_BYTES)), flushes.when_flushed)
+        slave.talk()
+        assert flushes.asked == []
+        slave.connection.connection_lost(None)
+
+    asyncio.run(run())
+
+
+def test_heartbeats_begin_with_the_transfer_and_not_when_the_hello_would_have_been_too_slow() -> None:
+    async def run() -> None:
+        slave = _Slave(MasterSide(Bytes()), _Flushes().when_flushed, heartbeat_s=0.01)
+        slave.talk()
+        await until(lambda: len(slave.transport.written) > 0, timeout_s=2.0)
+        slave.connection.connection_lost(None)
 
     asyncio.run(run())

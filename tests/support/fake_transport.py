@@ -1,0 +1,30 @@
+"""A transport in memory, for what sits on a link."""
+
+import asyncio
+
+
+class FakeTransport(asyncio.Transport):
+    """Keeps what is written, and does what it is told at once."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 40112)})
+        self.written = bytearray()
+        self._is_closing = False
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        self._is_closing = True
+
+    def abort(self) -> None:
+        self._is_closing = True

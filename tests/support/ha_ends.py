@@ -1,0 +1,81 @@
+"""A master's port and a slave's follower, each on a store of its own and without the brokers around them."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from tanist.clock import SystemClock
+from tanist.errors import NotWritable
+from tanist.ha.acceptor import Acceptor, Master
+from tanist.ha.follower import Follower, Slave
+from tanist.ha.replicas import ReplicaTable
+from tanist.ha.settings import HaSettings
+from tanist.remoting import bind_port
+from tanist.store import MessageStore
+from tanist.store.flush import FlushOutcome
+from tests.support.links import INCARNATION, KEYS
+
+
+def make_follower(store: MessageStore, *, broker_id: int = 1, refuses: bool = False) -> Follower:
+    """A slave, which may find its disk full."""
+
+    def append(log_offset: int, body: memoryview) -> int:
+        if refuses:
+            raise NotWritable("the disk is full")
+        return store.append_raw(log_offset, body)
+
+    return Follower(
+        Slave(
+            store=store,
+            keys=KEYS,
+            settings=HaSettings(),
+            broker_id=broker_id,
+            append=append,
+            when_flushed=lambda _end, done: done(FlushOutcome.FLUSHED),
+            sink=None,
+            clock=SystemClock(),
+        )
+    )
+
+
+@asynccontextmanager
+async def following(follower: Follower) -> AsyncGenerator[asyncio.Task[None]]:
+    """Have it run while the block lasts."""
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(follower.run())
+        yield running
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+@asynccontextmanager
+async def serving_log(
+    store: MessageStore, settings: HaSettings | None = None
+) -> AsyncGenerator[tuple[str, Acceptor]]:
+    """A master's port that serves this store, and its address."""
+    bound = bind_port("127.0.0.1", 0)
+    store.make_incarnation(INCARNATION)
+    acceptor = Acceptor(
+        Master(
+            store=store,
+            keys=KEYS,
+            settings=settings or HaSettings(),
+            replicas=ReplicaTable(fallbehind_max_bytes=1 << 20),
+            on_replicas=lambda: None,
+            make_feed=None,
+            clock=SystemClock(),
+        )
+    )
+    await acceptor.start(bound)
+    try:
+        yield f"127.0.0.1:{bound.getsockname()[1]}", acceptor
+    finally:
+        await acceptor.close()
+
+
+def taken_count(caplog: pytest.LogCaptureFixture) -> int:
+    """How often slaves of this process were let in, as they told."""
+    return sum(record.getMessage().startswith("following master") for record in caplog.records)

@@ -1,0 +1,182 @@
+"""The shell around a master's end, with a transport in memory."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from tanist.errors import OffsetOutOfRange
+from tanist.ha.actions import CloseKind, CloseLink, StartTransfer
+from tanist.ha.master_end import MasterEnd
+from tanist.ha.replicas import Replica
+from tanist.ha.slave_connection import Crcs, LogSource, Sending, SlaveConnection
+from tanist.ha.tables import TableFeed
+from tests.support.fake_transport import FakeTransport
+from tests.support.links import Bytes, MasterSide, SlaveSide
+
+_LOG = b"0123456789" * 100
+
+
+class _Log:
+    """A log that counts how often it is read."""
+
+    def __init__(self) -> None:
+        self.data = _LOG
+        self.read_count = 0
+        self.fault: Exception | None = None
+
+    @property
+    def log_end(self) -> int:
+        return len(self.data)
+
+    def read_ahead(self, log_offset: int, max_bytes: int) -> memoryview:
+        self.read_count += 1
+        if self.fault is not None:
+            raise self.fault
+        return memoryview(self.data)[log_offset : log_offset + max_bytes]
+
+
+class _Keeper:
+    """Lets everybody in."""
+
+    def __init__(self, log: _Log) -> None:
+        self.side = MasterSide(Bytes(log.data))
+        self.closed: list[CloseKind] = []
+        self.fault: Exception | None = None
+        self.acked_to = 0
+
+    def on_open(self, connection: SlaveConnection) -> float:
+        if self.fault is not None:
+            raise self.fault
+        return 3.0
+
+    def choose_end(self, connection: SlaveConnection, first: bytes) -> MasterEnd | CloseLink:
+        return self.side.link
+
+    def on_joined(self, connection: SlaveConnection, start: StartTransfer) -> Replica:
+        return Replica(
+            "127.0.0.1:40112",
+            self.side.link.dialect,
+            start.broker_id,
+            True,
+            start.requested_to,
+            start.start_offset,
+            start.ack_kind,
+            0,
+        )
+
+    def on_acked(self, connection: SlaveConnection, acked_to: int) -> None:
+        self.acked_to = acked_to
+
+    def on_closed(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
+        self.closed.append(kind)
+
+
+class _Feed:
+    def __init__(self, fault: Exception) -> None:
+        self._fault = fault
+        self.is_closed = False
+
+    def take(self) -> bytes | None:
+        raise self._fault
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class _Master:
+    """One connection, and the slave that it talks to."""
+
+    def __init__(self, make_feed: Callable[[Callable[[], None]], TableFeed] | None = None) -> None:
+        self.log = _Log()
+        self.keeper = _Keeper(self.log)
+        source: LogSource = self.log
+        self.connection = SlaveConnection(self.keeper, Sending(source, Crcs(), make_feed, 0))
+        self.transport = FakeTransport()
+        self.slave = SlaveSide(Bytes())
+
+    def talk(self) -> None:
+        """Let both talk until neither has anything to say."""
+        self.connection.connection_made(self.transport)
+        said = self.slave.begin()
+        while said:
+            self.connection.data_received(said)
+            heard = bytes(self.transport.written)
+            self.transport.written.clear()
+            said = self.slave.hear(heard) if heard else b""
+
+    def end(self) -> None:
+        self.connection.connection_lost(None)
+
+
+def test_a_slave_is_sent_the_log_and_believed() -> None:
+    async def run() -> None:
+        master = _Master()
+        master.talk()
+        assert master.slave.log.data == _LOG
+        assert master.keeper.acked_to == len(_LOG)
+        master.end()
+        assert master.keeper.closed == [CloseKind.LOST]
+
+    asyncio.run(run())
+
+
+def test_a_link_that_is_closed_takes_nothing_more_from_the_log() -> None:
+    async def run() -> None:
+        master = _Master()
+        master.talk()
+        master.connection.close(CloseKind.REPLACED, "by another")
+        read_count = master.log.read_count
+        master.log.data += b"more"
+        master.connection.push()
+        assert master.log.read_count == read_count
+        assert master.transport.written == b""
+        master.end()
+
+    asyncio.run(run())
+
+
+def test_a_slave_that_is_too_slow_for_retention_is_refused_with_the_way_out() -> None:
+    async def run() -> None:
+        master = _Master()
+        master.log.fault = OffsetOutOfRange("log offset", 0, 500, 1000)
+        master.talk()
+        assert master.transport.is_closing()
+        master.end()
+        assert master.keeper.closed == [CloseKind.REFUSED]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("where", ["log", "tables"])
+def test_a_mistake_of_ours_ends_the_link_and_does_not_reach_who_pushes(
+    where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        feed = _Feed(RuntimeError("a mistake"))
+        master = _Master((lambda _wake: feed) if where == "tables" else None)
+        if where == "log":
+            master.log.fault = RuntimeError("a mistake")
+        master.talk()
+        assert master.transport.is_closing()
+        master.end()
+        assert feed.is_closed is (where == "tables")
+
+    asyncio.run(run())
+    assert "link to a slave failed" in caplog.text
+
+
+@pytest.mark.behaviour("S1-37")
+def test_a_connection_that_can_not_be_built_is_told_of_and_closed(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        master = _Master()
+        master.keeper.fault = MemoryError("no room for it")
+        master.connection.connection_made(master.transport)
+        assert master.transport.is_closing()
+        master.end()
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(run())
+    assert "link to a slave failed" in caplog.text
+    assert "no room for it" in caplog.text
