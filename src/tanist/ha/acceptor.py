@@ -172,6 +172,7 @@ class Acceptor:
             counts=self._peers.counts(connection.end.dialect, _host(connection.wire.peer)),
             requested_to=start.requested_to,
             sent_from=start.start_offset,
+            held_from=start.held_from,
             ack_kind=start.ack_kind,
             since_ms=self._master.clock.now_ms(),
         )

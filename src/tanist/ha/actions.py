@@ -51,6 +51,8 @@ class StartTransfer:
     broker_id: int | None
     """None if it did not tell."""
     ack_kind: AckKind
+    held_from: int = 0
+    """Where what it holds begins; 0 if it did not tell, or if that is not known to lie elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
