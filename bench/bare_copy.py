@@ -36,7 +36,10 @@ def _send(peer: socket.socket, source: Path, size_bytes: int) -> None:
     with source.open("rb") as file:
         position = 0
         while position < size_bytes:
-            position += os.sendfile(peer.fileno(), file.fileno(), position, size_bytes - position)
+            sent = os.sendfile(peer.fileno(), file.fileno(), position, size_bytes - position)
+            if not sent:
+                raise EOFError(f"{source} ends at {position}, before {size_bytes}")
+            position += sent
 
 
 def _receive(peer: socket.socket, target: Path, size_bytes: int) -> None:
@@ -45,6 +48,8 @@ def _receive(peer: socket.socket, target: Path, size_bytes: int) -> None:
         with mmap.mmap(file.fileno(), size_bytes) as mapped, memoryview(mapped) as view:
             position = 0
             while position < size_bytes:
-                piece = view[position : min(position + _PIECE_BYTES, size_bytes)]
-                position += peer.recv_into(piece)
-                piece.release()
+                with view[position : min(position + _PIECE_BYTES, size_bytes)] as piece:
+                    received = peer.recv_into(piece)
+                if not received:
+                    raise EOFError(f"the sender ended at {position}, before {size_bytes}")
+                position += received

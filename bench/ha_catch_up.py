@@ -19,6 +19,8 @@ TOPIC = "Bench"
 FILL_BYTES = 1000 << 20
 ROUNDS = 3
 _BATCH = 64
+_MOST_BYTES = 1_300
+"""A record of 1 KiB takes less than this in the log, so that a file is not filled beyond its end."""
 _FILL_CONNECTIONS = 4
 _POLL_S = 0.005
 _NEAR_POLL_S = 0.025
@@ -51,7 +53,7 @@ def fill(client: LeanClient, master: Node, *, until: int = FILL_BYTES) -> None:
             master.address,
             connections=_FILL_CONNECTIONS,
             batch=_BATCH,
-            most=max(left // 1200, _FILL_CONNECTIONS * _BATCH),
+            most=max(left // _MOST_BYTES, _FILL_CONNECTIONS * _BATCH),
         )
 
 
@@ -101,7 +103,8 @@ def catch_up_rows(client: LeanClient, ours: ReplicaGroup, peer: ReplicaGroup, ho
     seen: dict[ReplicaGroup, list[CatchUp]] = {ours: [], peer: []}
     bare: list[float] = []
     log = masters[ours]
-    log_file = next((log.store / "commitlog").iterdir())
+    # A second file may be there already, for what comes.
+    log_file = min((log.store / "commitlog").iterdir())
     for _ in range(ROUNDS):
         bare.append(copy_rate(log_file, home / "copy", log.status().log_end))
         for group, runs in seen.items():

@@ -154,14 +154,15 @@ def test_broken_transfers_leave_nothing_behind(master: Master) -> None:
         return len(list(Path("/proc/self/fd").iterdir())), maps.count("commitlog")
 
     wait_until(lambda: not master.status().links)
-    before = held()
-    for _ in range(10):
+    # The broker opens and closes files of its own meanwhile, but not so many.
+    most = [count + 10 for count in held()]
+    for _ in range(20):
         slave = PlayedSlave(master.ha_address)
         slave.report(0)
         slave.read_frame()
         slave.reset()
     wait_until(lambda: not master.status().links)
-    wait_until(lambda: held() == before)
+    wait_until(lambda: all(now <= allowed for now, allowed in zip(held(), most, strict=True)))
 
 
 @pytest.mark.behaviour("S1-48", "S5-10")

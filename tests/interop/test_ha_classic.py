@@ -81,7 +81,10 @@ def test_a_slave_of_tanist_follows_a_master_of_rocketmq(rocketmq: RocketMQ, tmp_
     master = rocketmq.start_broker(name=BROKER, properties=_ROCKETMQ)
     settings = {**_TANIST, "brokerRole": "SLAVE", "brokerId": 1}
     with BrokerProcess(home, rocketmq.name_server, name=BROKER, **settings) as slave:
-        send_messages(master.address, _QUARTER, first=0)
+        # An empty slave gets only the newest file from RocketMQ, so it has to be there from the start.
+        send_messages(master.address, 1, first=0)
+        _wait_for_equal(master.store_dir, store)
+        send_messages(master.address, _QUARTER - 1, first=1)
         # So that the master knows the group that will read from its slave.
         assert _is_read(master.address, 0)
         _wait_for_equal(master.store_dir, store)

@@ -64,9 +64,12 @@ class FalseSlave(_FalseEnd):
         nonce, now_s = secrets.token_bytes(NONCE_BYTES), time.monotonic()
         link = SlaveLink(keys, _BROKER_ID, nonce, log, AckKind.RECEIVED, now_s, _TIMEOUT_S, _TIMEOUT_S)
         self._send_all(link.on_connected())
-        while link.state in (SlaveState.HELLO, SlaveState.VERDICT) and (data := self._read()):
+        held = b""
+        while link.state not in (SlaveState.TRANSFER, SlaveState.CLOSED) and (data := held or self._read()):
             # The log begins right behind the verdict; nobody reads it here.
-            self._send_all(link.on_bytes(memoryview(data), now_s=now_s)[0])
+            actions, used = link.on_bytes(memoryview(data), now_s=now_s)
+            self._send_all(actions)
+            held = data[used:]
         self.is_let_in = link.state is SlaveState.TRANSFER
 
     def _read(self) -> bytes:

@@ -21,9 +21,11 @@ from tanist.clock import Clock
 from tanist.errors import MQError, NotWritable
 from tanist.ha.actions import CloseKind, CloseLink
 from tanist.ha.classic_slave import ClassicSlaveLink
+from tanist.ha.dialect_choice import DialectChoice
 from tanist.ha.keys import HaKeys
 from tanist.ha.master_connection import MasterConnection, Received
 from tanist.ha.record_walk import walk_to_end
+from tanist.ha.replicas import Dialect
 from tanist.ha.settings import HaCompatibility, HaSettings
 from tanist.ha.slave_end import SlaveEnd
 from tanist.ha.slave_link import SlaveLink, SlaveLog
@@ -96,7 +98,9 @@ class Follower:
         self._address: str | None = slave.settings.ha_master_address or None
         self._is_fixed = self._address is not None
         self._address_changed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         self._backoff = Backoff()
+        self._choice = DialectChoice(slave.settings.ha_compatibility is HaCompatibility.CLASSIC)
         self._failures = ToldFailures()
         self._following_since_s = 0.0
         self.rate = Rate()
@@ -145,11 +149,12 @@ class Follower:
     async def _follow(self, address: str) -> None:
         """One link, from its beginning to its end."""
         self.status.state = FollowerState.CONNECTING
+        dialect = self._choice.next(address, self._loop.time())
         try:
             if self._slave.settings.ha_ack_mode.kind is AckKind.FLUSHED:
                 # What is reported at the beginning is acked by that.
                 await self._flushed()
-            connection = await self._connect(address)
+            connection = await self._connect(address, dialect)
         except (OSError, ValueError, MQError) as error:
             # Of a name that can not be one there is a ValueError.
             self._note_failure(address, f"can not connect: {error or type(error).__name__}")
@@ -157,12 +162,19 @@ class Follower:
         self.status.state = FollowerState.HANDSHAKE
         try:
             await self._until_closed(connection)
+            if connection.has_heard_nothing:
+                self._on_silence(address, dialect)
         finally:
-            connection.close(CloseKind.STOPPED, "the slave stops")
+            connection.drop("the slave stops, or its master is elsewhere")
+
+    def _on_silence(self, address: str, dialect: Dialect) -> None:
+        if self._choice.on_silence(address, dialect, self._loop.time()):
+            self._backoff.reset()
+            _log.info("master said nothing and is spoken to differently master=%s", address)
 
     async def _flushed(self) -> None:
         """Wait until what the log has now is on the disk. Raises NotWritable if it does not get there."""
-        told: asyncio.Future[FlushOutcome] = asyncio.get_running_loop().create_future()
+        told: asyncio.Future[FlushOutcome] = self._loop.create_future()
 
         def tell(outcome: FlushOutcome) -> None:
             # Who is stopped meanwhile waits no more.
@@ -173,13 +185,13 @@ class Follower:
         if (outcome := await told) is not FlushOutcome.FLUSHED:
             raise NotWritable(f"the log is not flushed: {outcome.value}")
 
-    async def _connect(self, address: str) -> MasterConnection:
+    async def _connect(self, address: str, dialect: Dialect) -> MasterConnection:
         if not is_host_and_port(address):
             raise ValueError("an address is host:port")
         host, _, port = address.rpartition(":")
         async with asyncio.timeout(_CONNECT_S):
-            _, connection = await asyncio.get_running_loop().create_connection(
-                lambda: MasterConnection(self._make_link(), self._received()),
+            _, connection = await self._loop.create_connection(
+                lambda: MasterConnection(self._make_link(dialect), self._received()),
                 host.strip("[]"),
                 int(port),
                 ssl=self._tls,
@@ -198,9 +210,9 @@ class Follower:
         if connection.closed.done():
             self._on_closed(connection.closed.result())
 
-    def _make_link(self) -> SlaveEnd:
+    def _make_link(self, dialect: Dialect) -> SlaveEnd:
         slave, log = self._slave, self._slave.store.log
-        if slave.settings.ha_compatibility is HaCompatibility.CLASSIC:
+        if dialect is Dialect.CLASSIC:
             return self._make_classic_link()
         return SlaveLink(
             keys=slave.keys,
@@ -214,22 +226,23 @@ class Follower:
                 crc_before=log.crc_before,
             ),
             ack_kind=slave.settings.ha_ack_mode.kind,
-            now_s=asyncio.get_running_loop().time(),
+            now_s=self._loop.time(),
             heartbeat_s=slave.settings.ha_send_heartbeat_interval / 1000,
             silence_s=slave.settings.ha_housekeeping_interval / 1000,
+            asks_first=slave.settings.ha_compatibility is HaCompatibility.CLASSIC,
         )
 
     def _make_classic_link(self) -> ClassicSlaveLink:
         store, settings = self._slave.store, self._slave.settings
         file_bytes, log_end = store.settings.mapped_file_size_commit_log, store.log.log_end
         # What is dispatched are whole records; what comes next may complete the one behind them.
-        dispatched_to = store.dispatcher.dispatched_to
+        dispatched_to = max(store.dispatcher.dispatched_to, store.log.log_start)
         return ClassicSlaveLink(
             log_end=log_end,
             walk=walk_to_end(store.log, dispatched_to, file_bytes=file_bytes) if log_end else None,
             file_bytes=file_bytes,
             ack_kind=settings.ha_ack_mode.kind,
-            now_s=asyncio.get_running_loop().time(),
+            now_s=self._loop.time(),
             heartbeat_s=settings.ha_send_heartbeat_interval / 1000,
             silence_s=settings.ha_housekeeping_interval / 1000,
         )
@@ -259,7 +272,7 @@ class Follower:
     def _on_read(self, size_bytes: int, master_log_end: int) -> None:
         self.status.last_read_ms = self._slave.clock.now_ms()
         self.status.master_log_end = master_log_end
-        self.rate.add(size_bytes, asyncio.get_running_loop().time())
+        self.rate.add(size_bytes, self._loop.time())
 
     def _on_written(self) -> None:
         self.status.last_write_ms = self._slave.clock.now_ms()

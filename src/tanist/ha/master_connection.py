@@ -52,6 +52,8 @@ class MasterConnection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._closing: CloseLink | None = None
         self._is_flushing = False
+        self.has_heard_nothing = True
+        """Whether the master has not said a byte."""
 
     # What the event loop calls.
 
@@ -64,6 +66,7 @@ class MasterConnection(asyncio.BufferedProtocol):
         return self._buffer[self._end :]
 
     def buffer_updated(self, nbytes: int) -> None:
+        self.has_heard_nothing = False
         self._end += nbytes
         if self._closing is not None:
             self._start = self._end = 0
@@ -105,6 +108,11 @@ class MasterConnection(asyncio.BufferedProtocol):
     def close(self, kind: CloseKind, reason: str) -> None:
         """End the link."""
         self._close(CloseLink(kind, reason))
+
+    def drop(self, reason: str) -> None:
+        """End the link at once: nobody will be there to see that the master has taken the last word."""
+        self.close(CloseKind.STOPPED, reason)
+        self._wire.abort()
 
     # Inside
 

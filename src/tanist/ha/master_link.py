@@ -18,6 +18,7 @@ from tanist.ha.keys import HaKeys
 from tanist.ha.replicas import Dialect
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
+    GREETING,
     Accepted,
     HelloReader,
     MasterHello,
@@ -69,6 +70,7 @@ class MasterLink:
     proof: SlaveProof | None = field(default=None, init=False)
     acked_to: int = field(default=0, init=False)
     sent_to: int = field(default=0, init=False)
+    _has_greeted: bool = field(default=False, init=False)
     _reader: HelloReader = field(default_factory=HelloReader, init=False)
     _transcript: list[bytes] = field(default_factory=list[bytes], init=False)
     _held: bytearray = field(default_factory=bytearray, init=False)
@@ -139,13 +141,20 @@ class MasterLink:
     def _on_hello_bytes(self, data: bytes) -> list[MasterAction]:
         message, rest = self._reader.feed(data)
         if message is None:
-            return []
+            return self._greet() if self._reader.has_magic else []
         if rest:
             # Each message answers one of ours: what comes before that was made up beforehand.
             return self._close(CloseKind.NO_HELLO, f"{len(rest)} bytes too early")
         if self.state is MasterState.HELLO:
-            return self._on_slave_hello(message)
+            return [*self._greet(), *self._on_slave_hello(message)]
         return self._on_slave_proof(message)
+
+    def _greet(self) -> list[MasterAction]:
+        """Once a link: tell a slave that waits for it that its hello is understood here."""
+        if self._has_greeted:
+            return []
+        self._has_greeted = True
+        return [SendBytes(GREETING)]
 
     def _on_slave_hello(self, message: bytes) -> list[MasterAction]:
         log = self.look_at_log()

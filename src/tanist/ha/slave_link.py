@@ -1,6 +1,6 @@
 """A master of Tanist's, as its slave sees it.
 
-    HELLO --hello, proven--> VERDICT --accepted--> TRANSFER
+    GREETING --greeted--> HELLO --hello, proven--> VERDICT --accepted--> TRANSFER
         any state --what can not be true, silence, refusal--> CLOSED
 
 Pure. follower.py owns the socket: it feeds what came and carries the actions out. A byte of the log is
@@ -16,6 +16,7 @@ from tanist.ha.admission import CrcBefore, tail_bytes
 from tanist.ha.keys import HaKeys
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
+    GREETING,
     Accepted,
     HelloReader,
     MasterHello,
@@ -43,6 +44,7 @@ HELLO_S = 3.0
 
 
 class SlaveState(Enum):
+    GREETING = "greeting"
     HELLO = "hello"
     VERDICT = "verdict"
     TRANSFER = "transfer"
@@ -73,7 +75,9 @@ class SlaveLink:
     now_s: float
     heartbeat_s: float
     silence_s: float
-    state: SlaveState = field(default=SlaveState.HELLO, init=False)
+    asks_first: bool = False
+    """Whether the master may be one of RocketMQ's, so that nothing is said before it has greeted."""
+    state: SlaveState = field(default=SlaveState.GREETING, init=False)
     refusal: Refused | None = field(default=None, init=False)
     master_log_end: int = field(default=0, init=False)
     log_end: int = field(init=False)
@@ -104,13 +108,15 @@ class SlaveLink:
         hello = SlaveHello(self.keys.group, self.broker_id, self.nonce)
         message = encode_slave_hello(hello, self.keys.authentication)
         self._transcript = [message]
-        return [SendBytes(message)]
+        return [SendBytes(message[: len(GREETING)] if self.asks_first else message)]
 
     def on_bytes(self, view: memoryview, *, now_s: float) -> tuple[list[SlaveAction], int]:
         """What to do about what came, and how much of it is used up; the rest comes again with more."""
         self._read_s = now_s
         try:
             match self.state:
+                case SlaveState.GREETING:
+                    return self._on_greeting(view)
                 case SlaveState.HELLO | SlaveState.VERDICT:
                     message, rest = self._reader.feed(view)
                     used = len(view) - len(rest)
@@ -138,7 +144,7 @@ class SlaveLink:
     def on_tick(self, *, now_s: float) -> list[SlaveAction]:
         """Some time has passed."""
         match self.state:
-            case SlaveState.HELLO | SlaveState.VERDICT:
+            case SlaveState.GREETING | SlaveState.HELLO | SlaveState.VERDICT:
                 if now_s - self.now_s >= HELLO_S:
                     return self._close(CloseKind.TOO_SLOW, f"no answer within {HELLO_S:.0f} s")
             case SlaveState.TRANSFER:
@@ -158,6 +164,16 @@ class SlaveLink:
     def on_lost(self) -> None:
         """The connection is gone."""
         self.state = SlaveState.CLOSED
+
+    def _on_greeting(self, view: memoryview) -> tuple[list[SlaveAction], int]:
+        said = bytes(view[: len(GREETING)])
+        if not GREETING.startswith(said):
+            return self._close(CloseKind.NO_HELLO, f"{said.hex()} is no greeting"), len(view)
+        if len(said) < len(GREETING):
+            return [], 0
+        self.state = SlaveState.HELLO
+        rest = self._transcript[0][len(GREETING) :]
+        return ([SendBytes(rest)] if self.asks_first else []), len(said)
 
     def _on_message(self, message: bytes) -> list[SlaveAction]:
         return self._on_master_hello(message) if self.state is SlaveState.HELLO else self._on_verdict(message)

@@ -2,6 +2,7 @@
 
     slave                                                      master
       SlaveHello  group, broker id, slave nonce      ------->
+                                                     <-------  GREETING, at the hello's first four bytes
                                                      <-------  MasterHello  master nonce, incarnation,
                                                                log range, epoch, MASTER PROOF
       SlaveProof  incarnation followed, log range,
@@ -13,6 +14,10 @@
 Here are the messages; ha_proof has the proofs of a shared secret. Under mutual TLS the transport has
 proven both sides: the messages say so in each head and carry no proof. Which of the two holds, the
 caller decides; a message of the other kind is refused.
+
+A slave that does not know whether its master is one of Tanist's sends the first four bytes alone and waits
+for the greeting. A master of RocketMQ is silent: it does nothing before it has eight, and what it would make
+of them, an offset that is believed, must never be sent to it.
 
 Until a side is proven it can make us hold MAX_UNPROVEN_BYTES and no more. The first byte is one
 with which no slave of RocketMQ can begin: a classic one would report a negative offset.
@@ -28,6 +33,8 @@ from tanist.protocol.ha_link import AckKind
 from tanist.protocol.ha_stream import gather
 
 MAGIC: Final = b"\xd4TAN"
+GREETING: Final = MAGIC
+"""What a master says to the first bytes of a hello, so that a slave knows whom it speaks to."""
 VERSION: Final = 1
 MAX_UNPROVEN_BYTES: Final = 256
 MAX_GROUP_BYTES: Final = 127
@@ -248,6 +255,11 @@ class HelloReader:
         self._held.clear()
         self._allowed_bytes -= size_bytes
         return message, view
+
+    @property
+    def has_magic(self) -> bool:
+        """Whether the next message has begun, as far as its magic."""
+        return len(self._held) >= len(MAGIC)
 
     def trust_peer(self) -> None:
         """The peer is proven: what it sent so far no longer counts against the bound."""

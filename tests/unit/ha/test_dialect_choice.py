@@ -1,0 +1,34 @@
+from tanist.ha.dialect_choice import CLASSIC_S, DialectChoice
+from tanist.ha.replicas import Dialect
+
+
+def test_a_master_is_first_spoken_to_as_one_of_tanists() -> None:
+    for is_classic_allowed in (True, False):
+        assert DialectChoice(is_classic_allowed).next("10.0.0.1:10912", 5.0) is Dialect.TANIST
+
+
+def test_a_master_that_does_not_answer_the_hello_is_taken_for_rocketmqs_for_a_while() -> None:
+    choice = DialectChoice(is_classic_allowed=True)
+    assert choice.on_silence("10.0.0.1:10912", Dialect.TANIST, 5.0)
+    assert choice.next("10.0.0.1:10912", 5.0) is Dialect.CLASSIC
+    assert choice.next("10.0.0.1:10912", 5.0 + CLASSIC_S - 1) is Dialect.CLASSIC
+    assert choice.next("10.0.0.1:10912", 5.0 + CLASSIC_S) is Dialect.TANIST
+
+
+def test_another_master_is_another_question() -> None:
+    choice = DialectChoice(is_classic_allowed=True)
+    choice.on_silence("10.0.0.1:10912", Dialect.TANIST, 5.0)
+    assert choice.next("10.0.0.2:10912", 5.0) is Dialect.TANIST
+
+
+def test_without_leave_nobody_is_spoken_to_in_rocketmqs_dialect() -> None:
+    choice = DialectChoice(is_classic_allowed=False)
+    assert not choice.on_silence("10.0.0.1:10912", Dialect.TANIST, 5.0)
+    assert choice.next("10.0.0.1:10912", 5.0) is Dialect.TANIST
+
+
+def test_a_master_that_is_silent_in_both_dialects_is_tried_in_turns() -> None:
+    choice = DialectChoice(is_classic_allowed=True)
+    choice.on_silence("10.0.0.1:10912", Dialect.TANIST, 5.0)
+    choice.on_silence("10.0.0.1:10912", Dialect.CLASSIC, 6.0)
+    assert choice.next("10.0.0.1:10912", 6.0) is Dialect.TANIST
