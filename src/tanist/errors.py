@@ -72,6 +72,10 @@ class ForeignFile(StoreError):
         self.remedy = remedy
 
 
+class ForeignLog(StoreError):
+    """What another broker has belongs to another log than ours."""
+
+
 class OffsetOutOfRange(StoreError):
     """An offset lies outside what the store holds: ``start <= offset <= end`` does not hold."""
 

@@ -148,6 +148,18 @@ def test_a_slave_that_knows_no_master_is_not_rebuilt() -> None:
     assert "master: unknown" in shown.output
 
 
+def test_a_slave_keeps_its_log_while_its_master_does_not_answer() -> None:
+    with running_master({"brokerRole": "ASYNC_MASTER"}) as master, Relay(master.ha_address) as cable:
+        cable.cut()
+        with running_slave(cable) as slave:
+            refused = admin("rebuildSlave", "-b", slave.address, "--yes")
+            assert "does not answer" in str(refused.exception)
+            cable.mend()
+            master.wait_in_step()
+            done = admin("rebuildSlave", "-b", slave.address, "--yes")
+            assert done.exit_code == 0, done.output
+
+
 def test_a_cluster_is_shown_broker_by_broker_and_again_as_json_lines() -> None:
     with EmbeddedBroker() as broker:
         shown = admin("haStatus", "-n", broker.namesrv, "-c", "DefaultCluster")
@@ -173,6 +185,7 @@ def test_with_access_rules_only_an_admin_rebuilds(tmp_path: Path, monkeypatch: p
             "aclConfigPath": str(rules),
         }
         with EmbeddedBroker(settings=guarded) as slave:
+            master.wait_in_step()
             results = [admin("rebuildSlave", "-b", slave.address, "--yes")]
             monkeypatch.setenv("TANIST_SECRET_KEY", SECRET)
             for key in (KEY, "operator-key"):

@@ -1,6 +1,8 @@
 """A slave's tables follow a master over real connections, asked for and pushed."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ from tanist.protocol.codes import ResponseCode
 from tanist.remoting import RemotingClient
 from tanist.testing import EmbeddedBroker
 from tests.support.broker_tables import open_groups, open_offsets, open_state, open_topics
+from tests.support.conditions import until
 from tests.support.following import Following
-from tests.support.ha_pair import running_master, running_slave
+from tests.support.ha_pair import SECRET, running_master, running_slave
 from tests.support.messages import SMALL
 from tests.support.relay import Relay
 from tests.support.rocketmq.cluster import free_broker_port
@@ -126,39 +129,84 @@ def test_the_link_brings_what_changes_and_after_a_cut_what_changed_meanwhile(tmp
     assert open_offsets(tmp_path / "slave").topics_of("Billing") == set()
 
 
-@pytest.mark.behaviour("S1-1", "S1-9")
-def test_a_slave_that_the_master_does_not_take_has_its_tables_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@asynccontextmanager
+async def _named_pair(
+    folder: Path, *, master: str, slave_secret: str = SECRET
+) -> AsyncGenerator[tuple[Broker, Broker]]:
+    """A master whose store has this name, and its slave, both not begun, that find each other."""
+    names = NameServer(NameServerSettings(listen_port=0, kv_config_path=str(folder / "kv.json")))
+    async with names.serving():
+        settings = BrokerSettings(
+            broker_name="broker-a",
+            listen_port=free_broker_port(),
+            namesrv_addr=names.address,
+            store_path_root_dir=str(folder / master),
+        )
+        of_slave = msgspec.structs.replace(
+            settings,
+            listen_port=0,
+            broker_role=BrokerRole.SLAVE,
+            broker_id=1,
+            store_path_root_dir=str(folder / "slave"),
+        )
+        yield (
+            Broker(settings, SMALL, ha=HaSettings(ha_secret=SECRET)),
+            Broker(of_slave, SMALL, ha=HaSettings(ha_secret=slave_secret)),
+        )
+
+
+@pytest.fixture
+def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata_sync, "FIRST_S", 0.05)
     monkeypatch.setattr(metadata_sync, "PERIOD_S", 0.05)
 
+
+async def _until_same_tables(master: Broker, slave: Broker) -> list[Any]:
+    while True:
+        tables = await asyncio.to_thread(_tables, master.address)
+        if await asyncio.to_thread(_tables, slave.address) == tables:
+            return tables
+
+
+@pytest.mark.behaviour("S1-1", "S1-9")
+@pytest.mark.usefixtures("_in_a_hurry")
+def test_a_slave_that_has_no_link_has_its_tables_all_the_same(tmp_path: Path) -> None:
     async def scenario() -> None:
-        names = NameServer(NameServerSettings(listen_port=0, kv_config_path=str(tmp_path / "kv.json")))
-        async with names.serving():
-            settings = BrokerSettings(
-                broker_name="broker-a",
-                listen_port=free_broker_port(),
-                namesrv_addr=names.address,
-                store_path_root_dir=str(tmp_path / "master"),
-            )
-            master = Broker(settings, SMALL, ha=HaSettings(ha_secret="the secret of the master"))
-            slave = Broker(
-                msgspec.structs.replace(
-                    settings,
-                    listen_port=0,
-                    broker_role=BrokerRole.SLAVE,
-                    broker_id=1,
-                    store_path_root_dir=str(tmp_path / "slave"),
-                ),
-                SMALL,
-                ha=HaSettings(ha_secret="another that does not fit"),
-            )
-            async with master.serving():
-                await _change(master.address, tmp_path)
-                async with slave.serving():
-                    tables = await asyncio.to_thread(_tables, master.address)
-                    while await asyncio.to_thread(_tables, slave.address) != tables:
-                        tables = await asyncio.to_thread(_tables, master.address)
+        other = "another that does not fit"
+        async with (
+            _named_pair(tmp_path, master="master", slave_secret=other) as (master, slave),
+            master.serving(),
+            slave.serving(),
+        ):
+            await _change(master.address, tmp_path)
+            await _until_same_tables(master, slave)
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+@pytest.mark.usefixtures("_in_a_hurry")
+def test_a_slave_takes_no_tables_of_a_master_whose_log_is_not_its_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A master that was deployed anew knows neither the topics nor the offsets of its old slave."""
+
+    async def scenario() -> None:
+        async with (
+            _named_pair(tmp_path, master="master") as (master, slave),
+            master.serving(),
+            slave.serving(),
+        ):
+            await _change(master.address, tmp_path)
+            tables = await _until_same_tables(master, slave)
+        # With another secret it never comes to where its log would be refused.
+        for secret in (SECRET, "another that does not fit"):
+            caplog.clear()
+            async with (
+                _named_pair(tmp_path, master="new master", slave_secret=secret) as (master, slave),
+                master.serving(),
+                slave.serving(),
+            ):
+                await until(lambda: "has not got anything from master" in caplog.text)
+                assert await asyncio.to_thread(_tables, slave.address) == tables
 
     asyncio.run(asyncio.wait_for(scenario(), 60))

@@ -12,7 +12,7 @@ from tanist.model.message import SysFlag
 from tanist.protocol import Command, RequestCode, ResponseCode, encode_command
 from tanist.protocol.bodies import decode_java_json, encode_body
 from tanist.protocol.bodies.client import ConsumerData, HeartbeatData, ProducerData
-from tanist.protocol.bodies.replication import HARuntimeInfo
+from tanist.protocol.bodies.replication import HAClientView, HARuntimeInfo
 from tanist.protocol.bodies.sync import SubscriptionGroupTable, TopicConfigTable
 from tanist.protocol.headers.pull import PullSysFlag
 from tanist.protocol.properties import encode_properties
@@ -79,8 +79,16 @@ def consume_as(wire: Wire, group: str) -> None:
         assert answer.code == C.NOTIFY_CONSUMER_IDS_CHANGED
 
 
+def ha_status(wire: Wire) -> HARuntimeInfo:
+    return decode_java_json(ok(wire, Command.request(C.GET_BROKER_HA_STATUS)).body, HARuntimeInfo)
+
+
+def client(wire: Wire) -> HAClientView:
+    return ha_status(wire).client
+
+
 def log_end(wire: Wire) -> int:
-    status = decode_java_json(ok(wire, Command.request(C.GET_BROKER_HA_STATUS)).body, HARuntimeInfo)
+    status = ha_status(wire)
     return status.log_end if status.is_master else status.client.log_end
 
 
@@ -135,3 +143,9 @@ def test_a_slave_does_not_store_the_offset_that_a_pull_brings(store: Path) -> No
             ok(wire, pull)
             offsets = bytes(ok(wire, Command.request(C.GET_ALL_CONSUMER_OFFSET)).body)
             assert (f"{TOPIC}@{GROUP}".encode() in offsets) is is_stored
+
+
+def test_a_slave_that_is_told_an_impossible_address_says_so_and_serves_on(store: Path) -> None:
+    with broker_on(store, {**SLAVE, "haMasterAddress": "no..name:10912"}) as wire:
+        wait_until(lambda: "can not connect" in (client(wire).reason or ""))
+        assert b"plain" in bytes(ok(wire, pull_request()).body)

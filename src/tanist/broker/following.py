@@ -1,9 +1,14 @@
 """A slave's way to its master: the link for the log and the tables, and whom to ask while it is down."""
 
-from tanist.broker.metadata_sync import MetadataSync
+from tanist.broker.metadata_sync import MetadataSync, ask_for_table
 from tanist.broker.registration import MasterPlace
 from tanist.broker.state import BrokerState
 from tanist.broker.tables_sink import TablesSink
+from tanist.errors import ForeignLog
+from tanist.ha.settings import HaCompatibility
+from tanist.protocol.bodies import decode_java_json
+from tanist.protocol.bodies.replication import HARuntimeInfo
+from tanist.protocol.codes import RequestCode
 from tanist.remoting import RemotingClient
 
 
@@ -11,9 +16,11 @@ class Following:
     """What one slave follows its master with. The broker runs ``follower`` and ``sync``."""
 
     def __init__(self, state: BrokerState, client: RemotingClient) -> None:
+        self._state = state
+        self._client = client
         self._sink = TablesSink(state)
         self.follower = state.replication.make_follower(self._sink)
-        self.sync = MetadataSync(state, client, is_pushed=self._is_pushed)
+        self.sync = MetadataSync(state, client, is_pushed=self._is_pushed, check_master=self._check_master)
         state.writer.on_appended.append(self._sink.on_appended)
 
     def use_master(self, place: MasterPlace) -> None:
@@ -24,3 +31,22 @@ class Following:
     def _is_pushed(self) -> bool:
         """Whether the link brings the tables, so that nobody is asked for them."""
         return self.follower.is_transferring and self._sink.is_fed
+
+    async def _check_master(self, master: str) -> None:
+        """Raise ForeignLog if the master's tables are not for our log: taken over, they would replace the
+        topics and offsets that belong to it, though the link keeps the log itself from that.
+
+        One of RocketMQ can not be asked, and an empty log has nothing to lose.
+        """
+        state = self._state
+        if state.ha.ha_compatibility is HaCompatibility.CLASSIC or not state.store.log.log_end:
+            return
+        if self.follower.status.is_refused:
+            raise ForeignLog("it does not take our log; see haStatus")
+        body = await ask_for_table(self._client, master, RequestCode.GET_BROKER_HA_STATUS)
+        told = decode_java_json(body, HARuntimeInfo)
+        ours = (state.settings.broker_name, state.store.incarnation.hex())
+        if (told.broker_name, told.incarnation) != ours:
+            raise ForeignLog(
+                f"its log is {told.incarnation} of {told.broker_name}, ours {ours[1]} of {ours[0]}"
+            )

@@ -64,6 +64,10 @@ class HeldChanges(Generic[K, V]):
         self._waiting, self._later = self._later, None
         return change
 
+    def put_back(self, change: Change[K, V]) -> None:
+        """What was taken last could not be applied: it waits for the next time."""
+        self._waiting = change if self._waiting is None else change.then(self._waiting)
+
     def clear(self) -> None:
         """Forget all: they are told again."""
         self._waiting = self._later = None

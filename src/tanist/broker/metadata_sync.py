@@ -9,8 +9,9 @@ While Tanist's own link brings the tables as they change (``tables_sink``), nobo
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.settings import FAST_PORT_DISTANCE
 from tanist.broker.state import BrokerState
@@ -50,16 +51,33 @@ class _Step:
     """How important a change is: offsets change all the time."""
 
 
+AskMaster = Callable[[str], Awaitable[None]]
+"""Asks the master at an address for something, and raises what went wrong."""
+
+
+async def _take_any(_master: str) -> None:
+    pass
+
+
 class MetadataSync:
     """The schedule of one broker, which has one only while it is a slave."""
 
     def __init__(
-        self, state: BrokerState, client: RemotingClient, *, is_pushed: Callable[[], bool] = lambda: False
+        self,
+        state: BrokerState,
+        client: RemotingClient,
+        *,
+        is_pushed: Callable[[], bool] = lambda: False,
+        check_master: AskMaster = _take_any,
     ) -> None:
-        """``is_pushed`` tells whether a link brings the tables now."""
+        """``is_pushed`` tells whether a link brings the tables now.
+
+        ``check_master`` raises ForeignLog if the tables of a master are not for our log.
+        """
         self._state = state
         self._client = client
         self._is_pushed = is_pushed
+        self._check_master = check_master
         self._steps = _steps(state)
         self._failures = ToldFailures()
         self._running = asyncio.Lock()
@@ -100,10 +118,10 @@ class MetadataSync:
     async def run_once(self) -> None:
         """Take all tables over that can be had now. What fails is told in the log."""
         async with self._running:
-            if self._is_pushed():
+            if self._is_pushed() or not await self._try("anything", self._check_master):
                 return
             for step in self._steps:
-                await self._run_step(step)
+                await self._try(step.name, partial(self._sync, step))
 
     async def _keep_asking(self, over: asyncio.Event) -> None:
         clock = self._state.clock
@@ -119,23 +137,25 @@ class MetadataSync:
                 except Exception:
                     _log.exception("sync of metadata failed master=%s", self._master)
 
-    async def _run_step(self, step: _Step) -> None:
+    async def _try(self, name: str, ask: AskMaster) -> bool:
+        """Ask the master there is now, if there is one; whether that went well."""
         # One look: the master may change while the answer is on its way.
         master = self._master
         if master is None or master == self._state.settings.address:
-            return
+            return False
         try:
-            await self._sync(step, master)
+            await ask(master)
         except Exception as error:
-            if self._failures.is_news(step.name, f"{master} {error}"):
+            if self._failures.is_news(name, f"{master} {error}"):
                 _log.warning(
                     "slave has not got %s from master, %s reason=%s",
-                    *(step.name, master, error),
+                    *(name, master, error),
                     exc_info=not isinstance(error, MQError | OSError),
                 )
-        else:
-            if self._failures.is_over(step.name):
-                _log.info("slave has got %s from master again, %s", step.name, master)
+            return False
+        if self._failures.is_over(name):
+            _log.info("slave has got %s from master again, %s", name, master)
+        return True
 
     async def _sync(self, step: _Step, master: str) -> None:
         address = fast_address(master) if step.is_fast else master

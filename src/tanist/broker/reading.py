@@ -24,6 +24,8 @@ class Outcome(Enum):
     OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
     OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
     OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    OFFSET_NOT_ON_SLAVE = "OFFSET_NOT_ON_SLAVE"
+    """Only of a slave: the master may well have it."""
 
 
 class QueueRead(NamedTuple):

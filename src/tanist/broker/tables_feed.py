@@ -85,14 +85,13 @@ class TablesFeed:
         self._queue: deque[_Due] = deque()
         """In the order in which they changed: a table that does it all the time must not hold up others."""
         self._pieces: Iterator[bytes] = iter(())
-        self._deleted_topics = state.store.deleted_topics
         dues = {kind: _Due(kind, self._tell) for kind in TableKind}
-        self._topics, self._deletions = dues[TableKind.TOPICS], dues[TableKind.DELETIONS]
         self._watches: list[tuple[list[Any], Callable[..., None]]] = [
-            (state.topics.watchers, self._topics_changed),
+            (state.topics.watchers, dues[TableKind.TOPICS].on_changed),
             (state.groups.watchers, dues[TableKind.GROUPS].on_changed),
             (state.offsets.watchers, dues[TableKind.OFFSETS].on_changed),
             (state.delays.levels.watchers, dues[TableKind.DELAYS].on_all_changed),
+            (state.store.on_deleted, dues[TableKind.DELETIONS].on_all_changed),
         ]
         for watchers, watcher in self._watches:
             watchers.append(watcher)
@@ -119,12 +118,6 @@ class TablesFeed:
         if not self._is_awake:
             self._is_awake = True
             self._wake()
-
-    def _topics_changed(self, names: Iterable[str]) -> None:
-        self._topics.on_changed(names)
-        if self._state.store.deleted_topics is not self._deleted_topics:
-            self._deleted_topics = self._state.store.deleted_topics
-            self._deletions.on_all_changed()
 
     def _pieces_of(self, due: _Due) -> Iterator[bytes]:
         # At the first piece: what changes from here on is due again.

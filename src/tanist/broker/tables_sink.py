@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from tanist.broker.held_changes import Change, HeldChanges
 from tanist.broker.state import BrokerState
-from tanist.errors import RemoteProtocolError
+from tanist.errors import DiskFull, RemoteProtocolError
+from tanist.log import ToldFailures
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.sync import (
     ConsumerOffsetTable,
@@ -61,6 +62,7 @@ class TablesSink:
         self._entries: _Entries = {}
         self._gathered_bytes = 0
         self._known: set[TableKind] = set()
+        self._failures = ToldFailures()
 
     @property
     def is_fed(self) -> bool:
@@ -102,8 +104,9 @@ class TablesSink:
         while (delays := self._delays.take(log_end)) is not None:
             self._apply_delays(delays)
         while (deletions := self._deletions.take(log_end)) is not None:
-            places = {topic: place for topic, place in deletions.entries.items() if place is not None}
-            self._state.store.follow_deletions(places)
+            if not self._apply_deletions(deletions):
+                self._deletions.put_back(deletions)
+                break
 
     def _forget_pieces(self) -> None:
         self._begun = None
@@ -186,6 +189,18 @@ class TablesSink:
         """Levels are told all at once."""
         offsets = {level: offset for level, offset in change.entries.items() if offset is not None}
         self._state.delays.levels.follow(DelayOffsetTable(data_version=change.version, offset_table=offsets))
+
+    def _apply_deletions(self, change: Change[str, int]) -> bool:
+        """Whether the disk has taken it: unlike the other tables this one is there before it counts."""
+        places = {topic: place for topic, place in change.entries.items() if place is not None}
+        try:
+            self._state.store.follow_deletions(places)
+        except (DiskFull, OSError) as error:
+            if self._failures.is_news("deletions", str(error)):
+                _log.warning("deletions wait for the disk count=%d reason=%s", len(places), error)
+            return False
+        self._failures.is_over("deletions")
+        return True
 
 
 def _changed(table: Mapping[str, _V], changes: Mapping[str, _V | None]) -> dict[str, _V]:

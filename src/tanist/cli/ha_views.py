@@ -36,7 +36,7 @@ def print_status(console: Console, told: Told) -> None:
         return
     who = f"{status.broker_name} id {status.broker_id} " if status.broker_name is not None else ""
     role = status.role or ("master" if status.is_master else "slave")
-    console.print(f"{who}{role} at {told.address}", highlight=False)
+    console.print(f"{who}{role} at {told.address}", markup=False, highlight=False)
     if status.is_master:
         _print_slaves(console, status)
     else:
@@ -46,7 +46,7 @@ def print_status(console: Console, told: Told) -> None:
 def _print_slaves(console: Console, status: HARuntimeInfo) -> None:
     proof = f", authentication {status.authentication}" if status.authentication else ""
     in_step = f"{status.in_sync_slave_count} of {len(status.slaves)} slaves in step"
-    console.print(f"  log end {status.log_end}, {in_step}{proof}", highlight=False)
+    console.print(f"  log end {status.log_end}, {in_step}{proof}", markup=False, highlight=False)
     if status.slaves:
         table = Table("slave", "id", "acked", "lag", "lag ms", "KB/s", "in step", "from", "ack", "counts")
         for slave in status.slaves:
@@ -62,11 +62,11 @@ def _print_slaves(console: Console, status: HARuntimeInfo) -> None:
                 slave.ack_kind or "received",
                 _shown(slave.counts),
             )
-        console.print(table)
+        console.print(table, markup=False)
     else:
         console.print("  no slave is connected, so the lag is unknown", highlight=False)
     for kind, count in status.refused_counts.items():
-        console.print(f"  refused: {count} x {kind}", highlight=False)
+        console.print(f"  refused: {count} x {kind}", markup=False, highlight=False)
     for peer in status.refused[-_SHOWN_REFUSALS:]:
         at = _time(peer.at_ms)
         console.print(

@@ -65,6 +65,8 @@ class FollowerStatus:
     """The master's HA port."""
     failure: str | None = None
     """Why the last link ended, until the next one works. A refusal tells the way out."""
+    is_reached: bool = False
+    """Whether the master answered when it was last called."""
     is_refused: bool = False
     """Whether the master does not take this slave: more tries will not help."""
     master_log_end: int = 0
@@ -103,6 +105,7 @@ class Follower:
         self._choice = DialectChoice(slave.settings.ha_compatibility is HaCompatibility.CLASSIC)
         self._failures = ToldFailures()
         self._following_since_s = 0.0
+        self._is_answered = False
         self.rate = Rate()
         self.on_lost: list[Callable[[], None]] = []
         """Called when a link has ended that worked."""
@@ -130,7 +133,9 @@ class Follower:
                 self.status.state = FollowerState.WAITING
                 await self._address_changed.wait()
                 continue
+            self._is_answered = False
             await self._follow(self._address)
+            self.status.is_reached = self._is_answered
             was_transferring = self.is_transferring
             self.status.state = FollowerState.PAUSED
             if was_transferring:
@@ -270,6 +275,7 @@ class Follower:
         )
 
     def _on_read(self, size_bytes: int, master_log_end: int) -> None:
+        self._is_answered = self.status.is_reached = True
         self.status.last_read_ms = self._slave.clock.now_ms()
         self.status.master_log_end = master_log_end
         self.rate.add(size_bytes, self._loop.time())

@@ -7,7 +7,7 @@ One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -67,6 +67,8 @@ class MessageStore:
             is_warming=settings.flush_disk_type is FlushMode.ASYNC_FLUSH,
         )
         self._deletions = Deletions(disk, root)
+        self.on_deleted: list[Callable[[], None]] = []
+        """Called when ``delete_topics`` has deleted something."""
         self.queues = Queues(disk, root / "consumequeue", settings.queue_file_bytes, self._deletions)
         self.index = KeyIndex(
             disk,
@@ -256,6 +258,8 @@ class MessageStore:
             self._deletions.add(found, self.log.log_end)
             self.queues.hide_all(found)
             _log.info("messages deleted topics=%s log_end=%d", ",".join(sorted(found)), self.log.log_end)
+            for listener in self.on_deleted:
+                listener()
 
     @property
     def deleted_topics(self) -> Mapping[str, int]:
@@ -264,6 +268,9 @@ class MessageStore:
 
     def follow_deletions(self, places: Mapping[str, int]) -> None:
         """Delete what topics had before these places, as the master did, if the log has them all."""
+        known = self._deletions.places
+        if all(known.get(topic, 0) >= place for topic, place in places.items()):
+            return
         # So that the queues know all that is to go.
         self.dispatcher.run()
         self._deletions.merge(places)

@@ -33,6 +33,17 @@ def test_a_whole_table_takes_the_place_of_what_came_before() -> None:
     assert held.take(40) == _change(40, is_whole=True, b=1, c=1)
 
 
+def test_what_is_put_back_comes_again_with_what_came_since() -> None:
+    held = HeldChanges[str, int]()
+    held.add(_change(10, a=1, b=1))
+    held.add(_change(20, b=2))
+    taken = held.take(10)
+    assert taken is not None
+    held.put_back(taken)
+    assert held.take(10) is None
+    assert held.take(20) == _change(20, a=1, b=2)
+
+
 def test_what_is_forgotten_is_not_taken() -> None:
     held = HeldChanges[str, int]()
     held.add(_change(10, a=1))

@@ -1,6 +1,7 @@
 """The feed of a master's link and the sink of a slave, one behind the other, without a link."""
 
 from collections.abc import Callable
+from errno import ENOSPC
 from pathlib import Path
 
 import msgspec
@@ -274,13 +275,33 @@ def test_a_topic_that_was_deleted_and_made_again_begins_at_the_same_message_on_b
     pair.grow_logs(master=2, slave=1)
     topic = make_message().topic
     pair.master.store.delete_topics([topic])
-    pair.master.topics.put(TopicConfig(topic_name="Another"))
+    assert pair.woken == 1
     pair.move()
     assert _bounds(pair.slave, topic) == (0, 1)
     pair.grow_logs(slave=1)
     assert _bounds(pair.slave, topic) == (2, 2)
     pair.grow_logs(master=1, slave=1)
     assert _bounds(pair.slave, topic) == _bounds(pair.master, topic) == (2, 3)
+
+
+def test_a_deletion_that_the_disk_does_not_take_waits_for_the_next_time(
+    pair: _Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair.move()
+    pair.grow_logs(master=2, slave=1)
+    topic = make_message().topic
+    pair.master.store.delete_topics([topic])
+    pair.move()
+
+    def refuse(_places: object) -> None:
+        raise OSError(ENOSPC, "no space")
+
+    with monkeypatch.context() as full:
+        full.setattr(pair.slave.store, "follow_deletions", refuse)
+        pair.grow_logs(slave=1)
+    assert _bounds(pair.slave, topic) == (0, 2)
+    pair.grow_logs(slave=1)
+    assert _bounds(pair.slave, topic) == (2, 3)
 
 
 def test_a_new_link_forgets_what_waits(pair: _Pair) -> None:

@@ -60,6 +60,7 @@ def test_name_servers_come_from_the_option_then_the_environment_then_the_file(tm
         ("brokerRole=SLAVE", "brokerId"),
         ("brokerId=1", "brokerId"),
         ("haListenPort=70000", "haListenPort"),
+        ("haMasterAddress=10.0.0.7", "haMasterAddress"),
         ("serverMaxConnections=0", "serverMaxConnections"),
         ("namesrvAddr=nowhere", "namesrvAddr"),
     ],

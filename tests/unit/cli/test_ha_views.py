@@ -38,6 +38,13 @@ def test_a_master_shows_its_slaves_and_who_was_refused_and_why() -> None:
     assert "10.0.0.66:7 [no] hello (received 3939)" in text
 
 
+def test_an_address_in_brackets_is_shown_as_it_is() -> None:
+    slave = HAConnectionView(addr="[fd00::7]:5", acked_to=LogOffset(0), lag_bytes=0, is_in_sync=True)
+    text = shown(HARuntimeInfo(is_master=True, broker_name="[bold]", slaves=[slave]))
+    assert "[fd00::7]:5" in text
+    assert "[bold] id" in text
+
+
 def test_a_slave_that_is_refused_says_so_and_why_and_knows_no_lag() -> None:
     client = HAClientView(is_refused=True, state="pausing", reason="OTHER_INCARNATION", aside_count=1)
     text = shown(HARuntimeInfo(is_master=False, role="SLAVE", client=client))

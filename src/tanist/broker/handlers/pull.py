@@ -50,6 +50,7 @@ _CODES = {
     Outcome.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
     Outcome.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
     Outcome.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+    Outcome.OFFSET_NOT_ON_SLAVE: ResponseCode.PULL_NOT_FOUND,
 }
 
 
@@ -100,7 +101,7 @@ class PullHandler:
                 raise ResponseError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many pulls wait for messages")
             # What is kept must not keep the bytes of the whole read in which the pull came.
             kept = msgspec.structs.replace(pull, command=command.without_content())
-            self._park(kept, found.next_offset, self._now_ms() + self._patience_ms(request))
+            self._park(kept, found.next_offset, self._now_ms() + self._patience_ms(request, found))
             return None
         return self._answer(pull, found)
 
@@ -232,6 +233,11 @@ class PullHandler:
             is_wanted=pull.is_wanted,
             has_time=self._scan_timer() if isinstance(pull.is_wanted, PropertyFilter) else None,
         )
+        is_moved = _code(found, queue_offset) is ResponseCode.PULL_OFFSET_MOVED
+        if is_moved and settings.is_slave and queue_offset >= 0:
+            # A slave may lack what its master has, old files or the newest messages. A consumer that it sent
+            # elsewhere would miss messages, or get them again: it comes again, here or at the master.
+            found = found._replace(outcome=Outcome.OFFSET_NOT_ON_SLAVE, next_offset=queue_offset)
         if found.max_offset:
             self._state.pull_progress.note(
                 request.consumer_group, request.topic, request.queue_id, found.next_offset
@@ -319,9 +325,11 @@ class PullHandler:
         )
         self._set_timer()
 
-    def _patience_ms(self, request: PullMessageRequest) -> int:
+    def _patience_ms(self, request: PullMessageRequest, found: QueueRead) -> int:
         settings = self._state.settings
-        most_ms = _MAX_SUSPEND_MS if settings.long_polling_enable else settings.short_polling_time_mills
+        # Who lacks something at a slave is not kept from asking the master.
+        is_long = settings.long_polling_enable and found.outcome is not Outcome.OFFSET_NOT_ON_SLAVE
+        most_ms = _MAX_SUSPEND_MS if is_long else settings.short_polling_time_mills
         return min(request.suspend_timeout_ms, most_ms)
 
     def _now_ms(self) -> int:

@@ -50,6 +50,12 @@ class ReplicationHandler:
                 ResponseCode.SYSTEM_ERROR,
                 "no master is known that could fill this slave; start one, or set haMasterAddress",
             )
+        if not follower.status.is_reached:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"the master at {follower.status.master_address} does not answer, so this log may be the only "
+                "one; start the master first",
+            )
         _log.warning("rebuild asked by=%s log_end=%d", connection.peer, state.store.log.log_end)
         state.rebuild()
         return command.reply()

@@ -25,6 +25,7 @@ def ha_status(state: BrokerState) -> HARuntimeInfo:
         broker_id=settings.broker_id,
         role=settings.broker_role.value,
         started_ms=state.counters.boot_ms,
+        incarnation=state.store.incarnation.hex(),
         authentication=_authentication(state.ha),
         lag_bytes=None if best is None else max(0, log_end - best),
         refused=[

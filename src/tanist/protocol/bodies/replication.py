@@ -141,6 +141,8 @@ class HARuntimeInfo(Body, frozen=True, kw_only=True):
     role: str | None = None
     started_ms: Int64 | None = msgspec.field(name="startTimestamp", default=None)
     """Since when it serves with this log."""
+    incarnation: str | None = None
+    """Which log this is, in hex; a slave's is its master's."""
     authentication: str | None = None
     lag_bytes: Int64 | None = None
     """How far the best slave is behind; None, unknown, if none is connected."""

@@ -14,7 +14,7 @@ from tanist.broker.consumer_group import Client
 from tanist.broker.handlers import pull as pull_module
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.longpoll import ParkedPulls
-from tanist.broker.settings import BrokerSettings
+from tanist.broker.settings import BrokerRole, BrokerSettings
 from tanist.errors import ResponseError
 from tanist.model.groups import (
     TRANSACTION_GROUP,
@@ -207,6 +207,32 @@ def test_an_offset_without_messages_is_told_where_to_go(
         answer = pulling.pull(queue_offset, queue_id=queue_id)
         assert answer is not None
         assert (answer.code, offsets(answer), len(answer.body)) == (code, found, 0)
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(("queue_id", "offset"), [(0, 7), (0, 1), (1, 5)])
+def test_a_slave_does_not_move_a_consumer_whose_offset_it_lacks(
+    tmp_path: Path, queue_id: int, offset: int
+) -> None:
+    """It is behind its master, or has deleted more, or has not got the queue yet."""
+
+    async def scenario(pulling: _Pulling) -> None:
+        pulling.state.groups.put(SubscriptionGroupConfig(group_name=G))
+        pulling.append("a", "b", "c")
+        pulling.state.store.delete_topics([TOPIC])
+        pulling.append("d")
+        pulling.state.settings = msgspec.structs.replace(
+            SETTINGS, broker_role=BrokerRole.SLAVE, broker_id=1, slave_read_enable=True
+        )
+        answer = pulling.pull(offset, queue_id=queue_id)
+        assert answer is not None
+        assert (answer.code, answer.remark) == (C.PULL_NOT_FOUND, "OFFSET_NOT_ON_SLAVE")
+        assert offsets(answer)[:2] == (0, offset)
+        # It waits a little, and gets what comes.
+        pulling.park(offset, queue_id=queue_id)
+        pulling.append(*"efghij", queue_id=queue_id)
+        assert (await pulling.answer()).code in (C.PULL_NOT_FOUND, C.SUCCESS)
 
     run(tmp_path, scenario)
 
