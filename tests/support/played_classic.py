@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from tanist.protocol.ha_classic import encode_report, encode_transfer_header
+from tanist.protocol.ha_hello import MAGIC
 
 _HOST = "127.0.0.1"
 _TIMEOUT_S = 20.0
@@ -172,6 +173,11 @@ class PlayedMaster:
         """Wait for a slave that calls; the connection lasts as long as the block."""
         connection, _ = self._listener.accept()
         connection.settimeout(_TIMEOUT_S)
+        if connection.recv(1, socket.MSG_PEEK) == MAGIC[:1]:
+            # It asks first whether we are Tanist's. RocketMQ would let it wait for 3 s.
+            connection.close()
+            connection, _ = self._listener.accept()
+            connection.settimeout(_TIMEOUT_S)
         caller = Caller(connection)
         try:
             yield caller
