@@ -1,5 +1,7 @@
 """A master and its slaves over real sockets: what is replicated, and how they go on when one was away."""
 
+import logging
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -128,3 +130,18 @@ def test_whoever_has_a_strangers_certificate_or_none_is_not_served(tmp_path: Pat
                     wait_until(lambda calls=calls: len(cable.calls) >= calls + 2)
                     assert slave.status().client["maxOffset"] == 0
                     assert master.status().links == []
+
+
+def test_two_slaves_with_the_same_id_are_told_of_and_take_turns_more_and_more_slowly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    with running_master() as master, Relay(master.ha_address) as cable, running_slave(cable):
+        master.wait_in_step()
+        with running_slave(cable):
+            # The pauses double: eight turns take most of a second, and a third of that if each began anew.
+            began_s = time.monotonic()
+            wait_until(lambda: caplog.text.count("slave left") >= 8)
+            took_s = time.monotonic() - began_s
+    assert took_s > 0.5
+    assert caplog.text.count("if these are two, give each its own brokerId") == 1

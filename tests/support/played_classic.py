@@ -171,15 +171,17 @@ class PlayedMaster:
     @contextmanager
     def called(self) -> Generator[Caller]:
         """Wait for a slave that calls; the connection lasts as long as the block."""
-        connection, _ = self._listener.accept()
-        connection.settimeout(_TIMEOUT_S)
-        if connection.recv(1, socket.MSG_PEEK) == MAGIC[:1]:
-            # It asks first whether we are Tanist's. RocketMQ would let it wait for 3 s.
-            connection.close()
-            connection, _ = self._listener.accept()
-            connection.settimeout(_TIMEOUT_S)
-        caller = Caller(connection)
+        caller = Caller(self._accept())
         try:
             yield caller
         finally:
             caller.close()
+
+    def _accept(self) -> socket.socket:
+        """The next caller that does not only knock to hear whether this is a master of Tanist's."""
+        while True:
+            connection, _ = self._listener.accept()
+            connection.settimeout(_TIMEOUT_S)
+            if connection.recv(len(MAGIC), socket.MSG_PEEK) != MAGIC:
+                return connection
+            connection.close()

@@ -53,7 +53,8 @@ async def rebuild_slave(wire: Wire, address: str, status: HARuntimeInfo) -> Asyn
                 raise
             continue
         deadline_s = loop.time() + _PATIENCE_S
-        if found.started_ms == status.started_ms:
+        if found.started_ms == status.started_ms or found.client.aside_count is None:
+            # It has not ended yet, or serves again and has not begun to follow.
             continue
         if found.client.rebuild_failure is not None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, found.client.rebuild_failure)

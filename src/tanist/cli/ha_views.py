@@ -4,14 +4,19 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from tanist.protocol.bodies import encode_body
-from tanist.protocol.bodies.replication import HAClientView, HARuntimeInfo
+from tanist.protocol.bodies.replication import HAClientView, HARefusedView, HARuntimeInfo
 
 _UNKNOWN = "unknown"
 _SHOWN_REFUSALS = 5
+_UNBOUNDED_COLUMNS = 1_000
+_COLUMNS = ("slave", "id", "acked", "lag", "lag ms", "KB/s", "in step", "from", "ack", "counts")
 
 
 class Told(NamedTuple):
@@ -48,10 +53,11 @@ def _print_slaves(console: Console, status: HARuntimeInfo) -> None:
     in_step = f"{status.in_sync_slave_count} of {len(status.slaves)} slaves in step"
     console.print(f"  log end {status.log_end}, {in_step}{proof}", markup=False, highlight=False)
     if status.slaves:
-        table = Table("slave", "id", "acked", "lag", "lag ms", "KB/s", "in step", "from", "ack", "counts")
+        table = Table(*_COLUMNS, box=SIMPLE_HEAD, pad_edge=False)
         for slave in status.slaves:
             table.add_row(
-                slave.addr,
+                # Brackets are no markup here.
+                Text(slave.addr),
                 _shown(slave.broker_id),
                 str(slave.acked_to),
                 str(slave.lag_bytes),
@@ -62,16 +68,31 @@ def _print_slaves(console: Console, status: HARuntimeInfo) -> None:
                 slave.ack_kind or "received",
                 _shown(slave.counts),
             )
-        console.print(table, markup=False)
+        _print_whole(console, table)
     else:
         console.print("  no slave is connected, so the lag is unknown", highlight=False)
     for kind, count in status.refused_counts.items():
-        console.print(f"  refused: {count} x {kind}", markup=False, highlight=False)
-    for peer in status.refused[-_SHOWN_REFUSALS:]:
-        at = _time(peer.at_ms)
-        console.print(
-            f"    {at} {peer.addr} {peer.reason} (received {peer.received or 'nothing'})", markup=False
-        )
+        console.print(f"  turned away: {count} x {kind}", markup=False, highlight=False)
+    for peer in _last_of_each(status.refused)[-_SHOWN_REFUSALS:]:
+        line = f"    {_time(peer.at_ms)} {peer.addr} {peer.reason} (received {peer.received or 'nothing'})"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _last_of_each(refused: list[HARefusedView]) -> list[HARefusedView]:
+    """Who comes again and again for the same reason is shown once, as it was last."""
+    last: dict[tuple[str, str], HARefusedView] = {}
+    for peer in refused:
+        key = (peer.addr.rpartition(":")[0], peer.reason)
+        last.pop(key, None)
+        last[key] = peer
+    return list(last.values())
+
+
+def _print_whole(console: Console, table: Table) -> None:
+    """A line that is too long for the terminal goes on in the next: an address that is cut tells nothing."""
+    unbounded = console.options.update(max_width=_UNBOUNDED_COLUMNS)
+    table.width = Measurement.get(console, unbounded, table).maximum
+    console.print(table, soft_wrap=True)
 
 
 def _print_link(console: Console, client: HAClientView) -> None:
@@ -89,7 +110,7 @@ def _print_link(console: Console, client: HAClientView) -> None:
         ("last rebuild failed", client.rebuild_failure),
     ):
         if value is not None:
-            console.print(f"  {name}: {value}", markup=False, highlight=False)
+            console.print(f"  {name}: {value}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _shown(value: object) -> str:

@@ -228,6 +228,11 @@ class Acceptor:
         )
 
     def _replace(self, before: Replica, replica: Replica) -> None:
+        if self._told.is_news(replica.identity, CloseKind.REPLACED.value, now_ms=self._master.clock.now_ms()):
+            _log.warning(
+                "slave is connected anew %s from=%s before=%s; if these are two, give each its own brokerId",
+                *(replica.identity.replace(" ", "="), replica.peer, before.peer),
+            )
         for connection in tuple(self._connections):
             if connection.replica is before:
                 connection.close(CloseKind.REPLACED, f"it is connected anew from {replica.peer}")

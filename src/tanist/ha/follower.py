@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from tanist.backoff import Backoff
+from tanist.backoff import MOST_S, Backoff
 from tanist.clock import Clock
 from tanist.errors import MQError, NotWritable
 from tanist.ha.actions import CloseKind, CloseLink
@@ -41,9 +41,9 @@ from tanist.store.flush import FlushDone, FlushOutcome
 _log = logging.getLogger(__name__)
 
 _CONNECT_S = 5.0
-_STEADY_S = 2.0
+_STEADY_S = 2 * MOST_S
 """A link that lasted so long has worked. One that ends sooner may end so each time: our disk is full, or
-another slave has our brokerId."""
+another slave has our brokerId, and both take turns. So it is longer than both pause."""
 
 
 class FollowerState(Enum):
@@ -208,7 +208,7 @@ class Follower:
             moved = tasks.create_task(self._address_changed.wait())
             await asyncio.wait([connection.closed, moved], return_when=asyncio.FIRST_COMPLETED)
             moved.cancel()
-        lasted_s = asyncio.get_running_loop().time() - self._following_since_s
+        lasted_s = self._loop.time() - self._following_since_s
         if self.is_transferring and lasted_s >= _STEADY_S:
             self._backoff.reset()
             self._failures.is_over("master")
@@ -268,7 +268,7 @@ class Follower:
             self._slave.store.adopt_incarnation(incarnation)
             if self._slave.sink is not None:
                 self._slave.sink.begin()
-        self._following_since_s = asyncio.get_running_loop().time()
+        self._following_since_s = self._loop.time()
         self.status.state = FollowerState.TRANSFER
         self.status.failure, self.status.is_refused = None, False
         _log.info(

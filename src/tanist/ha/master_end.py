@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from tanist.ha.actions import MasterAction
+from tanist.ha.actions import CloseLink, MasterAction
 from tanist.ha.replicas import Dialect
 
 
@@ -39,7 +39,9 @@ class MasterEnd(Protocol):
 
     def on_tick(self, *, log_end: int, now_s: float) -> list[MasterAction]: ...
 
-    def on_lost(self) -> None: ...
+    def on_lost(self) -> CloseLink | None:
+        """The connection is gone; what that means, if it means something."""
+        ...
 
     def header(
         self, log_offset: int, size_bytes: int, *, log_end: int, take_crc: Callable[[], int]

@@ -134,9 +134,13 @@ class MasterLink:
                 pass
         return []
 
-    def on_lost(self) -> None:
-        """The connection is gone."""
-        self.state = MasterState.CLOSED
+    def on_lost(self) -> CloseLink | None:
+        """The connection is gone. A slave with another secret hangs up when it sees our proof."""
+        state, self.state = self.state, MasterState.CLOSED
+        if state is MasterState.PROOF and self.keys.secret:
+            reason = "it hung up at our proof: its haSecret is another one, or it is no slave"
+            return CloseLink(CloseKind.NOT_PROVEN, reason)
+        return None
 
     def _on_hello_bytes(self, data: bytes) -> list[MasterAction]:
         message, rest = self._reader.feed(data)

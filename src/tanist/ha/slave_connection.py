@@ -152,9 +152,9 @@ class SlaveConnection(asyncio.Protocol):
                 handle.cancel()
         if self._feed is not None:
             self._feed.close()
-        if self.end is not None:
-            self.end.on_lost()
-        closing = self._closing or CloseLink(CloseKind.LOST, str(exc) if exc else "the slave closed it")
+        meant = self.end.on_lost() if self.end is not None else None
+        lost = CloseLink(CloseKind.LOST, str(exc) if exc else "the slave closed it")
+        closing = self._closing or meant or lost
         self._keeper.on_closed(self, closing.kind, closing.reason)
 
     # What the master calls.

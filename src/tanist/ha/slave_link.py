@@ -181,7 +181,9 @@ class SlaveLink:
     def _on_master_hello(self, message: bytes) -> list[SlaveAction]:
         (slave_hello,) = self._transcript
         if not self.keys.is_master(slave_hello=slave_hello, master_hello=message):
-            return self._close(CloseKind.NOT_PROVEN, "the master does not know our haSecret")
+            return self._close(
+                CloseKind.NOT_PROVEN, "the master does not know our haSecret; set the same on both"
+            )
         self._reader.trust_peer()
         self._master = decode_master_hello(message, self.keys.authentication)
         self.master_log_end = self._master.log_end

@@ -62,7 +62,6 @@ class CommitLog:
         """How often the log was cut: what was measured before a cut does not hold behind it."""
         self.log_end = LogOffset(segments.start)
         self.flushed_to = LogOffset(segments.start)
-        self.last_store_timestamp_ms = 0
         self.next_queue_offsets: dict[tuple[str, int], int] = {}
         self.refusal: str | None = None
         """Why nothing is written now, or None."""
@@ -121,7 +120,7 @@ class CommitLog:
         if len(records) > self._room_bytes():
             self._roll(len(records))
             records, appended, queue_offsets = self._lay_out_all(messages, now_ms)
-        self._put(records, now_ms)
+        self._put(records)
         self.next_queue_offsets.update(queue_offsets)
         return appended
 
@@ -134,21 +133,22 @@ class CommitLog:
             raise NotWritable(self.refusal)
         size = self._segments.size_bytes
         if not len(self._segments) and log_offset % size == 0:
+            # The file first: if the disk is full the log is as empty as before.
+            self._segments.add(log_offset)
             self.log_end = self.flushed_to = LogOffset(log_offset)
         if log_offset != self.log_end:
             raise OffsetOutOfRange("raw bytes at log offset", log_offset, self.log_end, self.log_end)
         rest = memoryview(data)
         while rest:
-            if not len(self._segments) or self.log_end == self._segments.end:
+            if self.log_end == self._segments.end:
                 self._segments.add(self.log_end)
             segment = self._segments[-1]
             piece = rest[: segment.end - self.log_end]
             if len(piece) < WRITE_BYTES:
                 self._warm(segment, len(piece))
             segment.put_raw(self.log_end - segment.start, piece)
-            self.log_end = LogOffset(self.log_end + len(piece))
+            self._raw_to = self.log_end = LogOffset(self.log_end + len(piece))
             rest = rest[len(piece) :]
-        self._raw_to = self.log_end
         return self.log_end
 
     # Reading
@@ -201,9 +201,10 @@ class CommitLog:
         """Whether a record is known to end at the log's end: what a master sent may stop within one."""
         return self._raw_to != self.log_end
 
-    def is_tail_half_full(self) -> bool:
-        """Whether it is time to prepare the next file."""
-        return len(self._segments) > 0 and self._segments.end - self.log_end < self._segments.size_bytes // 2
+    def needs_next_file(self) -> bool:
+        """Whether the last file is half full, and the next one is not prepared."""
+        room_bytes = self._segments.end - self.log_end
+        return self._segments.may_prepare and room_bytes < self._segments.size_bytes // 2
 
     def flush(self) -> LogOffset:
         """Make all that is written now durable. May run on another thread than the writer's."""
@@ -303,7 +304,7 @@ class CommitLog:
         return appended
 
     def _put_laid(self, queue: tuple[str, int], place: Appended, records: bytes) -> None:
-        self._put(records, place.store_timestamp_ms)
+        self._put(records)
         if place.entries:
             self.next_queue_offsets[queue] = place.queue_offset + len(place.entries) // ENTRY_BYTES
 
@@ -365,12 +366,11 @@ class CommitLog:
             tail.put(self.log_end - tail.start, encode_blank(tail.end - self.log_end))
         self.log_end = LogOffset(fresh.start)
 
-    def _put(self, data: bytes, now_ms: int) -> None:
+    def _put(self, data: bytes) -> None:
         segment = self._segments[-1]
         self._warm(segment, len(data))
         segment.put(self.log_end - segment.start, data)
         self.log_end = LogOffset(self.log_end + len(data))
-        self.last_store_timestamp_ms = now_ms
 
     def _warm(self, segment: Segment, size_bytes: int) -> None:
         position = self.log_end - segment.start

@@ -204,7 +204,10 @@ class Disk:
         self._changed_dirs[directory.parent] = None
 
     def remove_tree(self, directory: Path) -> None:
-        """Remove a folder with all that is in it. A link in it is removed and not followed."""
+        """Remove a folder with all that is in it. Links, itself included, are removed and not followed."""
+        if directory.is_symlink():
+            self.remove(directory)
+            return
         with os.scandir(directory) as entries:
             found = list(entries)
         for entry in found:

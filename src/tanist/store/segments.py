@@ -63,10 +63,15 @@ class Segments:
         segments = self._segments.copy()
         return [segment for segment in segments if max(start, segment.start) < min(end, segment.end)]
 
+    @property
+    def may_prepare(self) -> bool:
+        """Whether there is something to go on from, and the next segment is not made yet."""
+        return bool(self._segments) and self._spare is None
+
     def prepare(self) -> None:
         """Make the next segment ahead of need, on any thread, so that no append has to wait for it."""
         with self._spare_lock:
-            if self._spare is None and self._segments:
+            if self.may_prepare:
                 self._spare = Segment.create(self._disk, self.directory, self.end, self.size_bytes)
 
     def add(self, start: int) -> Segment:

@@ -111,7 +111,7 @@ def _check_movable(disk: Disk, root: Path, folder: Path, earlier: Earlier) -> No
             "files were set aside here before",
             "delete the folder if nobody needs them any more, or say that they are kept or dropped",
         )
-    for name in _MOVED_NAMES:
+    for name in (*_MOVED_NAMES, "config"):
         path = root / name
         if disk.leads_elsewhere(path):
             raise ForeignFile(path, "it is a link or a mounted disk", "set aside by hand what is in it")

@@ -148,6 +148,16 @@ def test_neither_side_believes_another_secret() -> None:
     assert slave.closed is not None
     assert slave.closed.kind is CloseKind.NOT_PROVEN
     assert master.started is None
+    # The slave has hung up, and the master's operator should know why.
+    meant = master.link.on_lost()
+    assert meant is not None
+    assert meant.kind is CloseKind.NOT_PROVEN
+    assert "haSecret" in meant.reason
+
+
+def test_a_link_that_is_lost_while_it_works_means_nothing_else() -> None:
+    master, _slave = _transferring()
+    assert master.link.on_lost() is None
 
 
 def test_a_side_without_a_secret_is_refused_by_one_with() -> None:

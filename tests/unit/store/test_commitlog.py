@@ -68,7 +68,7 @@ def test_a_record_tells_where_it_lies_when_it_was_stored_and_by_whom(tmp_path: P
     appended = log.append(make_message(2))
     record = decode_record(log.read(appended.log_offset, appended.size_bytes))
     assert (record.log_offset, record.queue_offset) == (appended.log_offset, 1)
-    assert record.store_timestamp_ms == appended.store_timestamp_ms == log.last_store_timestamp_ms == 1234
+    assert record.store_timestamp_ms == appended.store_timestamp_ms == 1234
     assert record.store_host == STORE_HOST
     log.close()
 
@@ -235,6 +235,30 @@ def test_an_empty_log_does_not_begin_within_a_file(log: CommitLog) -> None:
     with pytest.raises(OffsetOutOfRange):
         log.append_raw(5 * SIZE + 1, b"x")
     assert len(log.segments) == 0
+
+
+def test_an_empty_log_on_a_full_disk_stays_empty(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    log = _open(tmp_path, disk=disk)
+    disk.is_full = True
+    with pytest.raises(DiskFull):
+        log.append_raw(5 * SIZE, b"x" * 10)
+    assert (log.log_start, log.flushed_to, log.log_end) == (0, 0, 0)
+    disk.is_full = False
+    assert log.append_raw(6 * SIZE, b"x" * 10) == 6 * SIZE + 10
+    log.close()
+
+
+def test_raw_bytes_that_the_disk_takes_a_part_of_end_nowhere_in_particular(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    log = _open(tmp_path, disk=disk)
+    log.append_raw(0, bytes(100))
+    disk.is_full = True
+    with pytest.raises(DiskFull):
+        log.append_raw(100, bytes(SIZE))
+    assert log.log_end == SIZE
+    assert not log.ends_with_record
+    log.close()
 
 
 def test_only_behind_raw_bytes_is_it_unknown_whether_a_record_ends(log: CommitLog) -> None:
@@ -434,13 +458,13 @@ def test_the_oldest_file_can_be_forgotten(log: CommitLog) -> None:
 
 
 def test_the_next_file_is_due_when_the_last_is_half_full(log: CommitLog) -> None:
-    assert not log.is_tail_half_full()
+    assert not log.needs_next_file()
     log.append(_sized(2048))
-    assert not log.is_tail_half_full()
+    assert not log.needs_next_file()
     log.append(_sized(100))
-    assert log.is_tail_half_full()
+    assert log.needs_next_file()
     log.append(_sized(3000))
-    assert log.is_tail_half_full()
+    assert log.needs_next_file()
 
 
 def test_a_file_that_somebody_deleted_is_never_called_flushed(log: CommitLog) -> None:

@@ -80,7 +80,7 @@ def test_where_nothing_is_nothing_is_moved(tmp_path: Path) -> None:
     assert tree(set_aside(tmp_path / "store", 4711)) == {}
 
 
-@pytest.mark.parametrize("name", ["commitlog", "timerwheel"])
+@pytest.mark.parametrize("name", ["commitlog", "timerwheel", "config"])
 def test_what_lies_elsewhere_is_refused_before_anything_is_moved(tmp_path: Path, name: str) -> None:
     root = tmp_path / "store"
     _make_store(root)
@@ -136,6 +136,18 @@ def test_what_is_dropped_is_gone_and_nothing_else(tmp_path: Path) -> None:
     assert other.exists()
     assert (mine / "file").exists()
     assert _kept(_files(tmp_path)) == _kept(files)
+
+
+def test_a_folder_that_is_kept_elsewhere_stays_there_when_it_is_dropped(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "store", tmp_path / "elsewhere"
+    _make_store(root)
+    folder = set_aside(root, 4711)
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+    files = tree(elsewhere)
+    assert drop_aside(root) == 1
+    assert not folder.is_symlink()
+    assert tree(elsewhere) == files
 
 
 # Crashes

@@ -100,6 +100,26 @@ def test_the_next_file_is_prepared_when_the_last_is_half_full(tmp_path: Path) ->
     looked.store.close()
 
 
+def test_the_next_file_does_not_wait_for_a_checkpoint(tmp_path: Path) -> None:
+    looked = _Looked(tmp_path)
+    asked: list[Path] = []
+
+    def prepare() -> None:
+        asked.append(tmp_path)
+
+    looked.store.log.segments.prepare = prepare
+
+    async def scenario() -> None:
+        looked.store.append(make_message(body_bytes=2500))
+        looked.disk.may_sync.clear()
+        await until(lambda: bool(asked))
+        assert looked.saved_to != looked.store.log.log_end
+        looked.disk.may_sync.set()
+
+    looked.run(scenario)
+    looked.store.close()
+
+
 def test_a_full_disk_does_not_end_the_upkeep(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     looked = _Looked(tmp_path)
     next_file = tmp_path / "commitlog" / "00000000000000004096"
