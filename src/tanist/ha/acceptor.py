@@ -228,7 +228,7 @@ class Acceptor:
         )
 
     def _replace(self, before: Replica, replica: Replica) -> None:
-        if self._told.is_news(replica.identity, CloseKind.REPLACED.value, now_ms=self._master.clock.now_ms()):
+        if self._told.is_news(replica.identity, CloseKind.REPLACED.value, now_ms=self._monotonic_ms()):
             _log.warning(
                 "slave is connected anew %s from=%s before=%s; if these are two, give each its own brokerId",
                 *(replica.identity.replace(" ", "="), replica.peer, before.peer),
