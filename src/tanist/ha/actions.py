@@ -12,6 +12,7 @@ class CloseKind(Enum):
 
     NO_HELLO = "no hello"
     """What came can not be a hello, or a hello that we speak."""
+    BAD_TLS = "TLS handshake failed"
     TOO_SLOW = "too slow to prove itself"
     NOT_PROVEN = "not proven"
     REFUSED = "refused"
