@@ -130,6 +130,9 @@ def test_whoever_has_a_strangers_certificate_or_none_is_not_served(tmp_path: Pat
                     wait_until(lambda calls=calls: len(cable.calls) >= calls + 2)
                     assert slave.status().client["maxOffset"] == 0
                     assert master.status().links == []
+        assert master.status().refused_counts["TLS handshake failed"] >= 4
+        reasons = {peer.reason for peer in master.status().refused}
+        assert any("CERTIFICATE_VERIFY_FAILED" in reason for reason in reasons)
 
 
 def test_two_slaves_with_the_same_id_are_told_of_and_take_turns_more_and_more_slowly(

@@ -7,7 +7,7 @@ from tanist.protocol.ha_link import AckKind
 
 
 def make_replica(
-    broker_id: int | None = 1, *, acked_to: int = 0, counts: bool = True, peer: str = ""
+    broker_id: int | None = 1, *, acked_to: int = 0, counts: bool = True, peer: str = "", held_from: int = 0
 ) -> Replica:
     """A slave as it is when it was let in, with its log up to ``acked_to``."""
     return Replica(
@@ -19,6 +19,7 @@ def make_replica(
         sent_from=acked_to,
         ack_kind=AckKind.RECEIVED,
         since_ms=0,
+        held_from=held_from,
     )
 
 
@@ -30,8 +31,10 @@ class PlayedSlaves:
         self.table = ReplicaTable(fallbehind_max_bytes=settings.ha_slave_fallbehind_max)
         self.double_write = DoubleWrite(self.table, settings)
 
-    def join(self, broker_id: int = 1, *, acked_to: int = 0, counts: bool = True) -> Replica:
-        replica = make_replica(broker_id, acked_to=acked_to, counts=counts)
+    def join(
+        self, broker_id: int = 1, *, acked_to: int = 0, counts: bool = True, held_from: int = 0
+    ) -> Replica:
+        replica = make_replica(broker_id, acked_to=acked_to, counts=counts, held_from=held_from)
         self.table.join(replica)
         self.double_write.on_acked()
         return replica

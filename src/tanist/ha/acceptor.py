@@ -25,6 +25,7 @@ from tanist.ha.replicas import Dialect, RefusedPeer, Replica, ReplicaTable
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_connection import Crcs, Sending, SlaveConnection
 from tanist.ha.tables import FeedMaker
+from tanist.ha.tls_handshakes import tell_failed_handshakes
 from tanist.ha.told import ToldRefusals
 from tanist.protocol.ha_hello import NONCE_BYTES
 from tanist.store import MessageStore
@@ -36,6 +37,7 @@ MAX_UNPROVEN = 64
 _MAX_REFUSED_HOSTS = 256
 _CLASSIC_BUFFER_BYTES = 64 << 10
 """Whoever is let in by his address alone gets no more of the system's memory than RocketMQ gives."""
+_UNKNOWN_PEER = "?:0"
 _CLASSIC_PAUSE_S = 1.0
 """A slave of RocketMQ 4 that was refused is back at once, again and again: it is heard once in this time."""
 _REFUSALS = frozenset(CloseKind) - {CloseKind.LOST, CloseKind.STOPPED, CloseKind.REPLACED, CloseKind.SILENT}
@@ -61,6 +63,8 @@ class Acceptor:
     def __init__(self, master: Master, *, tls: ssl.SSLContext | None = None) -> None:
         self._master = master
         self._tls = tls
+        if tls is not None:
+            tell_failed_handshakes(tls, self._on_bad_tls)
         settings = master.settings
         self._sending = Sending(
             log=master.store.log,
@@ -172,6 +176,7 @@ class Acceptor:
             counts=self._peers.counts(connection.end.dialect, _host(connection.wire.peer)),
             requested_to=start.requested_to,
             sent_from=start.start_offset,
+            held_from=start.held_from,
             ack_kind=start.ack_kind,
             since_ms=self._master.clock.now_ms(),
         )
@@ -227,7 +232,7 @@ class Acceptor:
         )
 
     def _replace(self, before: Replica, replica: Replica) -> None:
-        if self._told.is_news(replica.identity, CloseKind.REPLACED.value, now_ms=self._master.clock.now_ms()):
+        if self._told.is_news(replica.identity, CloseKind.REPLACED.value, now_ms=self._monotonic_ms()):
             _log.warning(
                 "slave is connected anew %s from=%s before=%s; if these are two, give each its own brokerId",
                 *(replica.identity.replace(" ", "="), replica.peer, before.peer),
@@ -236,11 +241,16 @@ class Acceptor:
             if connection.replica is before:
                 connection.close(CloseKind.REPLACED, f"it is connected anew from {replica.peer}")
 
+    def _on_bad_tls(self, reason: str) -> None:
+        self._tell_refused(_UNKNOWN_PEER, CloseKind.BAD_TLS, reason, received="")
+
     def _note_refused(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
         peer = connection.wire.peer
-        received = connection.first_bytes.hex()
         if connection.end is not None and connection.end.dialect is Dialect.CLASSIC:
             self._note_classic_refused(_host(peer))
+        self._tell_refused(peer, kind, reason, received=connection.first_bytes.hex())
+
+    def _tell_refused(self, peer: str, kind: CloseKind, reason: str, *, received: str) -> None:
         self._master.replicas.refuse(
             RefusedPeer(peer, f"{kind.value}: {reason}", received, self._master.clock.now_ms()),
             kind=kind.value,

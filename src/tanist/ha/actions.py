@@ -12,6 +12,7 @@ class CloseKind(Enum):
 
     NO_HELLO = "no hello"
     """What came can not be a hello, or a hello that we speak."""
+    BAD_TLS = "TLS handshake failed"
     TOO_SLOW = "too slow to prove itself"
     NOT_PROVEN = "not proven"
     REFUSED = "refused"
@@ -51,6 +52,8 @@ class StartTransfer:
     broker_id: int | None
     """None if it did not tell."""
     ack_kind: AckKind
+    held_from: int = 0
+    """Where what it holds begins; 0 if it did not tell, or if that is not known to lie elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

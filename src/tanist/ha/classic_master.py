@@ -134,7 +134,8 @@ class ClassicMasterLink:
         self.sent_from = self.sent_to = report or self.first_for_empty
         self._written_s = now_s
         # It acks what it has in memory.
-        return [StartTransfer(self.sent_from, report, None, AckKind.RECEIVED)]
+        held_from = 0 if report else self.sent_from
+        return [StartTransfer(self.sent_from, report, None, AckKind.RECEIVED, held_from=held_from)]
 
     def _refusal(self, report: int) -> str | None:
         """Why no copy of this log can end there; None if one can."""

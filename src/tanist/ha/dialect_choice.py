@@ -2,7 +2,8 @@
 
 A master of RocketMQ says nothing to the first four bytes of our hello. So with ``haCompatibility=classic``
 those are tried first, and a master that did not greet us is spoken to in RocketMQ's dialect for a while. Then
-it is asked again: the master may have become one of Tanist's.
+it is asked again: the master may have become one of Tanist's. One that is known to be Tanist's is asked
+several times: it may only be stuck, or about to stop, and on a classic link its slave counts for less.
 """
 
 from dataclasses import dataclass, field
@@ -12,12 +13,18 @@ from tanist.ha.replicas import Dialect
 CLASSIC_S = 600.0
 """For so long a master that did not greet us is taken for one of RocketMQ's."""
 
+MAX_VAIN = 5
+"""So many times a master is asked in vain that is known to be Tanist's."""
+
 
 @dataclass(slots=True)
 class DialectChoice:
     """The choice of one slave."""
 
     is_classic_allowed: bool
+    _known_address: str | None = field(default=None, init=False)
+    """Of the master that let us in last, in our own dialect."""
+    _vain_count: int = field(default=0, init=False)
     _silent_address: str | None = field(default=None, init=False)
     _silent_s: float = field(default=0.0, init=False)
 
@@ -26,10 +33,18 @@ class DialectChoice:
         is_silent = address == self._silent_address and now_s - self._silent_s < CLASSIC_S
         return Dialect.CLASSIC if self.is_classic_allowed and is_silent else Dialect.TANIST
 
+    def on_accepted(self, address: str) -> None:
+        """The master let us in, in our own dialect."""
+        self._known_address, self._vain_count = address, 0
+
     def on_silence(self, address: str, dialect: Dialect, now_s: float) -> bool:
         """The master let us wait in vain; whether another dialect is tried next."""
         if not self.is_classic_allowed:
             return False
+        if dialect is Dialect.TANIST and address == self._known_address:
+            self._vain_count += 1
+            if self._vain_count < MAX_VAIN:
+                return False
         # One of Tanist's that was stuck for a while is silent too, and then closes on what it does not know.
         self._silent_address = address if dialect is Dialect.TANIST else None
         self._silent_s = now_s

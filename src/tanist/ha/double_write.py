@@ -6,7 +6,8 @@
                  ... slaveTimeout is over ----> FLUSH_SLAVE_TIMEOUT
 
 The message stays in the master's log in each case. Only slaves that are connected now and that count are
-believed, each of them once. A slave that is lost meanwhile does not end the wait: it comes back soon.
+believed, each of them once, and only about what lies behind the beginning of what they hold. A slave that is
+lost meanwhile does not end the wait: it comes back soon.
 
 With fewer replicas in step than ``minInSyncReplicas`` nothing is to be written at all: ``refusal``.
 
@@ -57,7 +58,7 @@ class DoubleWrite:
         """Have ``done`` told once what became of the send whose last byte is before ``end``."""
         if not self.needed_acks:
             done(ResponseCode.SUCCESS)
-        elif end >= self._usable_to:
+        elif end >= self._usable_to or not self._can_be_confirmed(end):
             done(ResponseCode.SLAVE_NOT_AVAILABLE)
         else:
             self._waiters.wait(end, deadline_s=now_s + self._timeout_s, done=done)
@@ -68,15 +69,25 @@ class DoubleWrite:
         self._usable_to = self._usable_with(acks, self.needed_acks)
         self._in_step_to = self._usable_with(acks, self._least_in_step - 1)
         is_enough = 0 < self.needed_acks <= len(acks)
+        while (first_end := self._waiters.first_end) is not None and first_end <= self._replicas.latest_start:
+            if not self._can_be_confirmed(first_end):
+                return
+            self._waiters.on_confirmed(first_end)
         self._waiters.on_confirmed(acks[self.needed_acks - 1] if is_enough else 0)
 
     def on_tick(self, now_s: float) -> None:
         """Give up on the sends that have waited for ``slaveTimeout``."""
         self._waiters.on_tick(now_s)
+        # They may have kept others from being released.
+        self.on_acked()
 
     def give_up(self) -> None:
         """Give up on all: the master stops, or is about to cut its log."""
         self._waiters.give_up()
+
+    def _can_be_confirmed(self, end: int) -> bool:
+        """Whether acks tell of this send: a slave that began behind it never has it, whatever it acks."""
+        return end > self._replicas.latest_start or self._replicas.holder_count(end) >= self.needed_acks
 
     def _usable_with(self, acks: list[int], count: int) -> int:
         """Up to which end of the log so many slaves are worth waiting for; 0 if there are not so many."""

@@ -167,7 +167,7 @@ class Follower:
         self.status.state = FollowerState.HANDSHAKE
         try:
             await self._until_closed(connection)
-            if connection.has_heard_nothing:
+            if connection.closed.done() and connection.has_heard_nothing:
                 self._on_silence(address, dialect)
         finally:
             connection.drop("the slave stops, or its master is elsewhere")
@@ -264,6 +264,7 @@ class Follower:
 
     def _on_accepted(self, incarnation: bytes | None) -> None:
         if incarnation is not None:
+            self._choice.on_accepted(self.status.master_address or "?")
             self._slave.store.adopt_incarnation(incarnation)
             if self._slave.sink is not None:
                 self._slave.sink.begin()

@@ -188,12 +188,17 @@ class MasterLink:
                 closing = self._close(CloseKind.REFUSED, f"{reason.name}: {text}")
                 return [SendBytes(answer), *closing]
             case Accepted(start_offset):
+                proof = self.proof
                 self.state = MasterState.TRANSFER
                 self.acked_to = self.sent_to = start_offset
                 return [
                     SendBytes(answer),
                     StartTransfer(
-                        start_offset, self.proof.log_end, self.hello.broker_id, self.proof.ack_kind
+                        start_offset,
+                        proof.log_end,
+                        self.hello.broker_id,
+                        proof.ack_kind,
+                        held_from=proof.log_start if proof.log_end else start_offset,
                     ),
                 ]
 

@@ -45,6 +45,8 @@ class Replica:
     sent_from: int
     ack_kind: AckKind
     since_ms: int
+    held_from: int = 0
+    """Of what lies before it holds nothing, whatever it acks."""
     acked_to: int = field(init=False)
     sent_to: int = field(init=False)
     sent_bytes: int = field(default=0, init=False)
@@ -85,6 +87,8 @@ class ReplicaTable:
     def __init__(self, *, fallbehind_max_bytes: int) -> None:
         self._fallbehind_max_bytes = fallbehind_max_bytes
         self._replicas: dict[str, Replica] = {}
+        self.latest_start = 0
+        """Behind this all that count hold what they have acked."""
         self.refused: deque[RefusedPeer] = deque(maxlen=MAX_REFUSALS)
         """The newest last."""
         self.refused_counts: Counter[str] = Counter()
@@ -100,12 +104,14 @@ class ReplicaTable:
         """Take a slave in; the older connection of the same replica, which the caller closes."""
         before = self._replicas.pop(replica.identity, None)
         self._replicas[replica.identity] = replica
+        self._find_latest_start()
         return before
 
     def leave(self, replica: Replica) -> None:
         """Forget a connection and all it said. One that was replaced is forgotten already."""
         if self._replicas.get(replica.identity) is replica:
             del self._replicas[replica.identity]
+            self._find_latest_start()
 
     def refuse(self, peer: RefusedPeer, *, kind: str) -> None:
         self.refused.append(peer)
@@ -123,6 +129,13 @@ class ReplicaTable:
         """Up to where each of the slaves that count holds the log, the furthest first."""
         return sorted((one.acked_to for one in self._replicas.values() if one.counts), reverse=True)
 
+    def holder_count(self, end: int) -> int:
+        """How many slaves that count hold the last byte before ``end``."""
+        return sum(one.counts and one.held_from < end <= one.acked_to for one in self)
+
     def best_acked(self) -> int | None:
         """The furthest ack of any connected slave; None if none is connected."""
         return max((replica.acked_to for replica in self), default=None)
+
+    def _find_latest_start(self) -> None:
+        self.latest_start = max((one.held_from for one in self if one.counts), default=0)

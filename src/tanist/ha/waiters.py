@@ -36,6 +36,11 @@ class Waiters:
         """When the first of them has waited long enough; None if nobody waits."""
         return self._waiting[0][1] if self._waiting else None
 
+    @property
+    def first_end(self) -> int | None:
+        """The end of the first of them; None if nobody waits."""
+        return self._waiting[0][0] if self._waiting else None
+
     def wait(self, end: int, *, deadline_s: float, done: Done) -> None:
         """Have ``done`` called when the log is replicated up to ``end``, or at the deadline."""
         if end <= self._confirmed_to:

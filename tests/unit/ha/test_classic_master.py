@@ -99,7 +99,7 @@ def test_an_empty_slave_begins_where_the_master_says_that_empty_ones_do(store: M
     last_file = store.log.log_end - store.log.log_end % _FILE_BYTES
     for first in (0, last_file):
         link = _link(store, first_for_empty=first)
-        assert _report(link, 0) == [StartTransfer(first, 0, None, AckKind.RECEIVED)]
+        assert _report(link, 0) == [StartTransfer(first, 0, None, AckKind.RECEIVED, held_from=first)]
         assert b"".join(_send_all(link, store)) == _log_bytes(store, first)
 
 

@@ -1,4 +1,4 @@
-from tanist.ha.dialect_choice import CLASSIC_S, DialectChoice
+from tanist.ha.dialect_choice import CLASSIC_S, MAX_VAIN, DialectChoice
 from tanist.ha.replicas import Dialect
 
 
@@ -32,3 +32,20 @@ def test_a_master_that_is_silent_in_both_dialects_is_tried_in_turns() -> None:
     choice.on_silence("10.0.0.1:10912", Dialect.TANIST, 5.0)
     choice.on_silence("10.0.0.1:10912", Dialect.CLASSIC, 6.0)
     assert choice.next("10.0.0.1:10912", 6.0) is Dialect.TANIST
+
+
+def test_a_master_that_is_known_to_be_tanists_is_asked_again_before_it_is_taken_for_another() -> None:
+    choice = DialectChoice(is_classic_allowed=True)
+    choice.on_accepted("10.0.0.1:10912")
+    for _ in range(MAX_VAIN - 1):
+        assert not choice.on_silence("10.0.0.1:10912", Dialect.TANIST, 5.0)
+        assert choice.next("10.0.0.1:10912", 5.0) is Dialect.TANIST
+    assert choice.on_silence("10.0.0.1:10912", Dialect.TANIST, 5.0)
+    assert choice.next("10.0.0.1:10912", 5.0) is Dialect.CLASSIC
+
+
+def test_a_master_that_answers_again_is_as_well_known_as_before() -> None:
+    choice = DialectChoice(is_classic_allowed=True)
+    for _ in range(MAX_VAIN):
+        choice.on_accepted("10.0.0.1:10912")
+        assert not choice.on_silence("10.0.0.1:10912", Dialect.TANIST, 5.0)

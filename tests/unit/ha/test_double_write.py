@@ -284,3 +284,51 @@ def test_a_master_that_stops_tells_all_who_wait() -> None:
     master.send(2, end=200)
     master.double_write.give_up()
     assert master.told == [(1, TOO_LATE), (2, TOO_LATE)]
+
+
+def test_a_slave_that_began_behind_a_send_does_not_release_it_by_what_it_acks() -> None:
+    master = _Master()
+    slave = master.join(acked_to=100)
+    master.send(1, end=200)
+    master.send(2, end=1100)
+    master.leave(slave)
+    # It has the newest file only.
+    newer = master.join(2, acked_to=1000, held_from=1000)
+    master.ack(newer, 1100)
+    assert master.told == []
+    master.double_write.on_tick(TIMEOUT_S)
+    assert master.told == [(1, TOO_LATE), (2, TOO_LATE)]
+
+
+def test_what_waits_behind_a_send_that_no_slave_has_is_released_when_that_is_given_up() -> None:
+    master = _Master()
+    slave = master.join(acked_to=100)
+    master.send(1, end=200)
+    master.send(2, end=1100, now_s=1.0)
+    master.leave(slave)
+    newer = master.join(2, acked_to=1000, held_from=1000)
+    master.ack(newer, 1100)
+    master.double_write.on_tick(TIMEOUT_S)
+    assert master.told == [(1, TOO_LATE), (2, R.SUCCESS)]
+
+
+def test_a_slave_that_has_all_releases_sends_that_lie_before_where_another_began() -> None:
+    master = _Master()
+    slave = master.join(acked_to=100)
+    master.send(1, end=200)
+    master.join(2, acked_to=1000, held_from=1000)
+    master.send(2, end=1100)
+    master.ack(slave, 200)
+    assert master.told == [(1, R.SUCCESS)]
+    master.ack(slave, 1100)
+    assert master.told == [(1, R.SUCCESS), (2, R.SUCCESS)]
+
+
+def test_a_send_that_comes_late_is_not_confirmed_by_a_slave_that_began_behind_it() -> None:
+    master = _Master()
+    newer = master.join(2, acked_to=1000, held_from=1000)
+    master.send(1, end=200)
+    assert master.told == [(1, NOT_AVAILABLE)]
+    master.send(2, end=1100)
+    master.ack(newer, 1100)
+    assert master.told[1:] == [(2, R.SUCCESS)]

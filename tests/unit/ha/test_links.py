@@ -67,6 +67,8 @@ def test_an_empty_slave_begins_with_the_last_file_if_it_is_told_to() -> None:
     master, slave = MasterSide(Bytes(LOG), is_last_file_first=True), SlaveSide(Bytes())
     meet(master, slave)
     assert (slave.log.start, slave.log.data) == (2048, LOG[2048:])
+    # What it acks tells nothing of what lies before.
+    assert master.started == StartTransfer(2048, 0, 1, AckKind.RECEIVED, held_from=2048)
 
 
 def test_what_is_appended_later_follows() -> None:
