@@ -134,6 +134,16 @@ def test_a_slave_makes_no_groups_and_topics_of_its_own(store: Path) -> None:
     assert "%RETRY%Newcomers" not in decode_java_json(topics.body, TopicConfigTable).topics
 
 
+def test_a_new_slave_has_no_tables_of_its_own_and_a_master_has(tmp_path: Path) -> None:
+    """Also not when its settings ask for a system topic more."""
+    for settings, is_master in ((SLAVE, False), (dict[str, str](), True)):
+        with broker_on(tmp_path / "store", settings) as wire:
+            ok(wire, Command.request(C.UPDATE_BROKER_CONFIG, body=b"autoCreateTopicEnable=true\n"))
+            assert (wire.ask(Command.request(C.GET_ALL_TOPIC_CONFIG)).code == R.SUCCESS) is is_master
+            groups = ok(wire, Command.request(C.GET_ALL_SUBSCRIPTIONGROUP_CONFIG))
+            assert bool(decode_java_json(groups.body, SubscriptionGroupTable).groups) is is_master
+
+
 def test_a_slave_does_not_store_the_offset_that_a_pull_brings(store: Path) -> None:
     for settings, is_stored in ((SLAVE, False), (dict[str, str](), True)):
         with broker_on(store, settings) as wire:

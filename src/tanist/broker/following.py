@@ -18,10 +18,11 @@ class Following:
     def __init__(self, state: BrokerState, client: RemotingClient) -> None:
         self._state = state
         self._client = client
-        self._sink = TablesSink(state)
-        self.follower = state.replication.make_follower(self._sink)
+        self._is_classic = state.ha.ha_compatibility is HaCompatibility.CLASSIC
+        sink = TablesSink(state)
+        self.follower = state.replication.make_follower(sink)
         self.sync = MetadataSync(state, client, is_pushed=self._is_pushed, check_master=self._check_master)
-        state.writer.on_appended.append(self._sink.on_appended)
+        state.writer.on_appended.append(sink.on_appended)
 
     def use_master(self, place: MasterPlace) -> None:
         """The master is here now."""
@@ -30,16 +31,16 @@ class Following:
 
     def _is_pushed(self) -> bool:
         """Whether the link brings the tables, so that nobody is asked for them."""
-        return self.follower.is_transferring and self._sink.is_fed
+        return self.follower.is_transferring and not self._is_classic
 
     async def _check_master(self, master: str) -> None:
-        """Raise ForeignLog if the master's tables are not for our log: taken over, they would replace the
-        topics and offsets that belong to it, though the link keeps the log itself from that.
+        """Raise ForeignLog if the master's tables are not for our log.
 
-        One of RocketMQ can not be asked, and an empty log has nothing to lose.
+        Else they would take the place of the topics and offsets that belong to it. A master of RocketMQ can
+        not be asked, and an empty log has nothing to lose.
         """
         state = self._state
-        if state.ha.ha_compatibility is HaCompatibility.CLASSIC or not state.store.log.log_end:
+        if self._is_classic or not state.store.log.log_end:
             return
         if self.follower.status.is_refused:
             raise ForeignLog("it does not take our log; see haStatus")

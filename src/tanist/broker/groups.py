@@ -58,14 +58,14 @@ class GroupTable:
     def open(
         cls, file: ConfigTable[SubscriptionGroupTable], settings: BrokerSettings, clock: Clock
     ) -> "GroupTable":
-        """Load the groups and add the system groups that are missing. What was saved is left as it is."""
+        """Load the groups and add the system groups that a master lacks. What was saved is left as it is."""
         groups = cls(file, file.load(), settings, clock)
         missing = {
             name: SubscriptionGroupConfig(group_name=name)
             for name in SYSTEM_GROUPS
             if name not in groups.table.groups
         }
-        if missing:
+        if missing and not settings.is_slave:
             groups._replace(groups.table.groups | missing, groups.table.forbidden_table, missing)
         return groups
 

@@ -21,8 +21,10 @@ def ha_port(settings: BrokerSettings, ha: HaSettings) -> int:
 
 
 def ha_address(settings: BrokerSettings, ha: HaSettings) -> str:
-    """What slaves are told to connect to."""
-    return host_and_port(ha.broker_ip2 or settings.broker_ip1, ha_port(settings, ha))
+    """What slaves are told to connect to. Those of this machine alone would find no port elsewhere."""
+    bound = ha_bind_address(settings, ha)
+    own = settings.broker_ip1 if bound == settings.bind_address else bound
+    return host_and_port(ha.broker_ip2 or own, ha_port(settings, ha))
 
 
 def ha_bind_address(settings: BrokerSettings, ha: HaSettings) -> str:

@@ -160,8 +160,9 @@ class MetadataSync:
     async def _sync(self, step: _Step, master: str) -> None:
         address = fast_address(master) if step.is_fast else master
         body = await ask_for_table(self._client, address, step.code)
-        if self._master != master:
-            # It is not our master any more, or this broker has become one itself.
+        if self._master != master or self._is_pushed():
+            # It is not our master any more, or this broker has become one itself; or the link is there now,
+            # and may have brought something newer.
             return
         if step.take_over(body):
             _log.log(step.level, "Update slave %s from master, %s", step.name, master)

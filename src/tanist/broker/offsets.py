@@ -3,7 +3,8 @@
 A commit changes memory alone; the disk gets all of them together every few seconds, so a crash takes
 a group back by that much. The version counts commits by the hundreds: slaves need not know each one.
 
-A slave takes its master's offsets as they are, also where they go back: nobody commits to a slave.
+A slave takes its master's offsets as they are, also where they go back. What was committed to the slave
+itself, while its master was away, gives way to them.
 """
 
 import logging

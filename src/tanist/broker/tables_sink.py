@@ -64,11 +64,6 @@ class TablesSink:
         self._known: set[TableKind] = set()
         self._failures = ToldFailures()
 
-    @property
-    def is_fed(self) -> bool:
-        """Whether this link has brought all tables, so that nobody needs to ask for them while it is up."""
-        return len(self._known) == len(TableKind)
-
     def begin(self) -> None:
         """A new link: what follows begins with whole tables, and what was not applied is told again."""
         self._known = set()

@@ -66,14 +66,19 @@ class TopicTable:
     def open(
         cls, file: ConfigTable[TopicConfigTable], settings: BrokerSettings, clock: Clock
     ) -> "TopicTable":
-        """Load the topics and add the system topics that are missing. What was saved is left as it is."""
+        """Load the topics and add the system topics that a master lacks. What was saved is left as it is."""
         topics = cls(file, file.load(), settings, clock)
         topics.use(settings)
         return topics
 
     def use(self, settings: BrokerSettings) -> None:
-        """Go on with these settings, and with the system topics that they ask for."""
+        """Go on with these settings, and with the system topics that they ask for.
+
+        A slave's come from its master, like all others.
+        """
         self.settings = settings
+        if settings.is_slave:
+            return
         missing = {
             topic.topic_name: topic
             for topic in system_topics(settings)

@@ -1,12 +1,13 @@
 """Writes to the log on behalf of the handlers, and sees to what follows: dispatch, and the answers that wait.
 
-Slaves are sent to and dispatch runs once a turn of the event loop, however many sends it had: one frame a
-slave, one addition a queue, one wake-up of the pulls that wait there. What a slave gets from its master may
-be more than a turn should take: the rest is dispatched in the next ones.
+Slaves are sent to once a turn of the event loop, however many sends it had, and dispatch runs once a
+millisecond: one frame a slave, one addition a queue, one wake-up of the pulls that wait there. What a slave
+gets from its master may be more than a turn should take: the rest is dispatched in the next ones.
 """
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
@@ -20,6 +21,13 @@ from tanist.store.flush import Flusher
 _log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
+_DISPATCH_EVERY_S = 0.001
+"""Under load messages are dispatched together that come within this time: each queue costs a write to its
+file, however many entries it gets. What comes after a pause is dispatched at once."""
+_MUCH_BYTES = 1 << 20
+_CATCHING_UP_S = 0.01
+"""A slave that gets as much between two parts of its dispatch is catching up. To hold the log comes first, so
+the next part waits for this long."""
 
 
 @contextmanager
@@ -40,8 +48,11 @@ class LogWriter:
         """Who is answered when a message is safe."""
         self.on_appended: list[Callable[[], None]] = []
         """Called once a turn of the event loop in which the log has grown."""
+        self._loop = asyncio.get_running_loop()
         self._due_turn: asyncio.Handle | None = None
-        self._retry: asyncio.TimerHandle | None = None
+        self._due_dispatch: asyncio.Handle | None = None
+        self._dispatched_s = -math.inf
+        self._raw_bytes = 0
 
     def append(self, message: Message) -> Appended:
         appended = self._store.append(message)
@@ -64,41 +75,53 @@ class LogWriter:
         """Take no more messages in, and have all who wait answered."""
         if self._store.log.refusal is None:
             self._store.log.refusal = "the broker stops; send to another one"
-        if self._retry is not None:
-            self._retry.cancel()
         await self.pending.close(grace_s)
-        if self._due_turn is not None:
+        if self._due_dispatch is not None:
             # The store indexes the rest as it closes, and can not be asked afterwards.
+            self._due_dispatch.cancel()
+        if self._due_turn is not None:
             self._due_turn.cancel()
             self._tell_grown()
 
     def append_raw(self, log_offset: int, data: memoryview) -> int:
         """Append bytes of the master's log at our end; the new end."""
         log_end = self._store.append_raw(log_offset, data)
+        self._raw_bytes += len(data)
         self._turn_soon()
         return log_end
 
     def _turn_soon(self) -> None:
         if self._due_turn is None:
-            self._due_turn = asyncio.get_running_loop().call_soon(self._turn)
+            self._due_turn = self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         """The log has grown: first the slaves get it, who work on it while we dispatch."""
         self._due_turn = None
         self._tell_grown()
         # While the disk refuses it is not asked again each time; the next attempt is on its way.
-        if self._retry is None:
-            self._dispatch()
+        if self._due_dispatch is None:
+            self._dispatch_at(self._dispatched_s + _DISPATCH_EVERY_S)
 
     def _tell_grown(self) -> None:
         for listener in self.on_appended:
             listener()
 
+    def _dispatch_at(self, when_s: float) -> None:
+        if when_s <= self._loop.time():
+            self._dispatch()
+        else:
+            self._due_dispatch = self._loop.call_at(when_s, self._dispatch)
+
     def _dispatch(self) -> None:
-        self._retry = None
+        self._due_dispatch = None
+        self._dispatched_s = self._loop.time()
         try:
             if self._store.dispatch_some():
-                self._turn_soon()
+                is_catching_up = self._raw_bytes >= _MUCH_BYTES
+                self._due_dispatch = self._loop.call_later(
+                    _CATCHING_UP_S if is_catching_up else 0, self._dispatch
+                )
+            self._raw_bytes = 0
         except (DiskFull, OSError) as error:
             # The messages are safe in the log, but consumers can not see them before this succeeds.
             _log.warning(
@@ -107,7 +130,7 @@ class LogWriter:
                 error,
             )
             # Again by itself: no further send may come, least of all on a full disk.
-            self._retry = asyncio.get_running_loop().call_later(_RETRY_S, self._dispatch)
+            self._due_dispatch = self._loop.call_later(_RETRY_S, self._dispatch)
         except MQError as error:
             self._store.log.refusal = f"the log can not be read back: {error}"
             _log.critical("dispatch failed reason=%s", error)

@@ -77,13 +77,15 @@ def check_settings(given: Mapping[str, object], *, port: int) -> CheckedSettings
     return checked
 
 
-def check_topics(given: Mapping[str, int] | Iterable[str], *, default_queues: int) -> list[TopicConfig]:
+def check_topics(given: Mapping[str, int] | Iterable[str], settings: BrokerSettings) -> list[TopicConfig]:
     """The topics to make, from names or from names with their number of queues."""
     if isinstance(given, str):
         raise ConfigError("topics", given, f"a list of names, [{given!r}]", _SOURCE)
     if not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError("topics", given, "a list of names, or a mapping to numbers of queues", _SOURCE)
-    counts = dict.fromkeys(given, default_queues)
+    counts = dict.fromkeys(given, settings.default_topic_queue_nums)
+    if counts and settings.is_slave:
+        raise ConfigError("topics", given, "none for a slave, whose topics come from its master", _SOURCE)
     if isinstance(given, Mapping):
         counts = cast("Mapping[str, int]", given)
     return [_topic(name, count) for name, count in counts.items()]

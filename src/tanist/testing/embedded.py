@@ -64,7 +64,7 @@ class EmbeddedBroker:
         one a folder is made, and removed. ``settings`` are a broker's config, its keys and values as text.
         """
         self._settings = check_settings({} if settings is None else settings, port=port)
-        self._topics = check_topics(topics, default_queues=self._settings.broker.default_topic_queue_nums)
+        self._topics = check_topics(topics, self._settings.broker)
         self._store = check_store(store)
         self._addresses: tuple[str, str] | None = None
         self._is_used = False

@@ -13,8 +13,8 @@ SECRET = "correct horse battery staple"
 
 @pytest.mark.behaviour("S1-32")
 def test_the_port_for_slaves_is_10912_unless_it_is_named() -> None:
-    assert ha_address(OPEN, HaSettings()) == "10.0.0.7:10912"
-    assert ha_address(OPEN, HaSettings(ha_listen_port=10916)) == "10.0.0.7:10916"
+    assert ha_address(OPEN, HaSettings(ha_secret=SECRET)) == "10.0.0.7:10912"
+    assert ha_address(OPEN, HaSettings(ha_secret=SECRET, ha_listen_port=10916)) == "10.0.0.7:10916"
     assert ha_address(BrokerSettings(listen_port=20911), HaSettings()) == "127.0.0.1:20912"
 
 
@@ -35,6 +35,10 @@ def test_slaves_may_be_told_another_address_than_clients() -> None:
 )
 def test_without_a_proof_the_port_is_open_to_this_machine_alone(ha: HaSettings, address: str) -> None:
     assert ha_bind_address(OPEN, ha) == address
+
+
+def test_slaves_are_told_the_address_at_which_the_port_is_open() -> None:
+    assert ha_address(OPEN, HaSettings()) == "127.0.0.1:10912"
 
 
 def test_loopback_is_of_the_same_kind_as_the_brokers_own_address() -> None:

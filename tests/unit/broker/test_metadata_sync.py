@@ -205,6 +205,22 @@ def test_while_a_link_pushes_the_tables_nobody_is_asked(pair: _Pair) -> None:
     assert pair.master.codes == ORDER
 
 
+def test_an_answer_that_comes_when_the_link_is_there_is_dropped(pair: _Pair) -> None:
+    is_pushed = False
+
+    def link(command: Command) -> Command:
+        nonlocal is_pushed
+        is_pushed = True
+        return command.reply(body=b'{"topicConfigTable":{"Old":{"topicName":"Old"}}}')
+
+    pair.sync = pair.new_sync(is_pushed=lambda: is_pushed)
+    pair.sync.use_master(MASTER)
+    pair.master.answers[RequestCode.GET_ALL_TOPIC_CONFIG] = link
+    before = pair.slave.topics.table
+    pair.run()
+    assert pair.slave.topics.table is before
+
+
 @pytest.mark.behaviour("S1-12")
 def test_an_answer_of_who_was_the_master_is_dropped_and_the_next_step_asks_the_new_one(pair: _Pair) -> None:
     new = "10.0.0.2:10911"

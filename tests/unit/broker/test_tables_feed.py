@@ -346,14 +346,6 @@ def test_a_table_that_changes_all_the_time_does_not_hold_up_the_others(pair: _Pa
     assert kinds == [TableKind.TOPICS, TableKind.OFFSETS, TableKind.TOPICS]
 
 
-def test_a_slave_is_fed_once_the_link_has_brought_every_table(pair: _Pair) -> None:
-    assert not pair.sink.is_fed
-    pair.move()
-    assert pair.sink.is_fed
-    pair.sink.begin()
-    assert not pair.sink.is_fed
-
-
 def _piece(kind: TableKind, *, is_whole: bool = True, is_first: bool = True, is_last: bool = True) -> bytes:
     return encode_piece(
         TablePiece(

@@ -34,6 +34,12 @@ def test_a_topic_with_a_number_of_queues_that_can_not_be_is_refused(queue_count:
     assert (error.key, error.value) == ("topics", {"Orders": queue_count})
 
 
+def test_a_slave_is_given_no_topics_for_they_come_from_its_master() -> None:
+    settings = {"brokerRole": "SLAVE", "brokerId": "1"}
+    assert refusal(topics=["Orders"], settings=settings).key == "topics"
+    EmbeddedBroker(settings=settings)
+
+
 def test_one_name_is_not_taken_for_a_list_of_letters() -> None:
     assert "['Orders']" in refusal(topics="Orders").allowed
 

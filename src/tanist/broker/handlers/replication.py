@@ -53,8 +53,8 @@ class ReplicationHandler:
         if not follower.status.is_reached:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR,
-                f"the master at {follower.status.master_address} does not answer, so this log may be the "
-                "only one; start the master first",
+                f"the master at {follower.status.master_address} does not answer: this log may be the only "
+                "one; start the master first",
             )
         _log.warning("rebuild asked by=%s log_end=%d", connection.peer, state.store.log.log_end)
         state.rebuild()
