@@ -1,6 +1,6 @@
 """The stock clients of both lines when the master of a pair is gone: the slave is read, and takes nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.partner("java", "maven")
 
 
 @contextmanager
-def _pair(home: Path) -> Iterator[tuple[str, BrokerProcess, BrokerProcess]]:
+def _pair(home: Path) -> Generator[tuple[str, BrokerProcess, BrokerProcess]]:
     with (
         NameServerProcess(home / "names") as names,
         BrokerProcess(home / "master", names.address, brokerRole="SYNC_MASTER", haSecret=SECRET) as master,
