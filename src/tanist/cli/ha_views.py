@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -53,7 +52,7 @@ def _print_slaves(console: Console, status: HARuntimeInfo) -> None:
     in_step = f"{status.in_sync_slave_count} of {len(status.slaves)} slaves in step"
     console.print(f"  log end {status.log_end}, {in_step}{proof}", markup=False, highlight=False)
     if status.slaves:
-        table = Table(*_COLUMNS, box=SIMPLE_HEAD, pad_edge=False)
+        table = Table(*_COLUMNS, box=None)
         for slave in status.slaves:
             table.add_row(
                 # Brackets are no markup here.

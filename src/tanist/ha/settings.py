@@ -95,6 +95,14 @@ class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         for name, least in _LEAST.items():
             if not least <= (value := getattr(self, name)) <= INT32_MAX:
                 raise ConfigError(_KEYS[name], value, f"{least} to {INT32_MAX}")
+        if self.ha_master_address and not is_host_and_port(self.ha_master_address):
+            raise ConfigError("haMasterAddress", self.ha_master_address, "host:port of the master's HA port")
+        if self.ha_housekeeping_interval <= self.ha_send_heartbeat_interval:
+            raise ConfigError(
+                "haHousekeepingInterval",
+                self.ha_housekeeping_interval,
+                f"more than haSendHeartbeatInterval, {self.ha_send_heartbeat_interval}",
+            )
         if self.ha_secret and len(self.ha_secret) < MIN_SECRET_CHARS:
             raise ConfigError("haSecret", "", f"at least {MIN_SECRET_CHARS} characters, long and random")
         if self.ha_secret and self.ha_authentication is not HaAuthentication.SECRET:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -22,6 +23,10 @@ _log = logging.getLogger(__name__)
 
 _TURN_BYTES = 512 << 10
 """So much of the log leaves in one turn of the event loop at most: others want their turn."""
+_REST_TURNS = 10
+"""For so many turns' time a slave that catches up rests while messages come in: its master has to take them,
+and on a machine with few cores the slave's own work would be taken from producers too."""
+_MAX_REST_S = 0.05
 _TABLES_EVERY_S = 0.1
 """Changes of the tables wait at most so long for each other."""
 _CLOSE_S = 1.0
@@ -99,6 +104,7 @@ class SlaveConnection(asyncio.Protocol):
         self._feed: TableFeed | None = None
         self._feeding: asyncio.TimerHandle | None = None
         self._held: asyncio.TimerHandle | None = None
+        self._seen_end = 0
         self._is_paused = self._is_closed = False
         self._closing: CloseLink | None = None
         self.replica: Replica | None = None
@@ -196,15 +202,21 @@ class SlaveConnection(asyncio.Protocol):
             self.wire.abort()
 
     def _send_rest(self, end: MasterEnd, log: LogSource) -> None:
-        turn_bytes = 0
+        turn_bytes, begun_s = 0, time.perf_counter()
         while end.sent_to < log.log_end and self._takes_more:
             if turn_bytes >= _TURN_BYTES:
-                self._later = self._loop.call_soon(self._push_later)
+                self._rest(log, time.perf_counter() - begun_s)
                 return
             if self._throttle is not None and (wait_s := self._throttle.wait_s(self._loop.time())):
                 self._later = self._loop.call_later(wait_s, self._push_later)
                 return
             turn_bytes += self._send_log(end, log)
+
+    def _rest(self, log: LogSource, turn_s: float) -> None:
+        """Let others have their turns. While messages come in, a slave that catches up leaves them most."""
+        has_grown, self._seen_end = log.log_end > self._seen_end, log.log_end
+        rest_s = min(turn_s * _REST_TURNS, _MAX_REST_S) if has_grown else 0.0
+        self._later = self._loop.call_later(rest_s, self._push_later)
 
     def _send_log(self, end: MasterEnd, log: LogSource) -> int:
         log_offset = end.sent_to
