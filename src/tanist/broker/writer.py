@@ -24,6 +24,10 @@ _RETRY_S = 1.0
 _DISPATCH_EVERY_S = 0.001
 """Under load messages are dispatched together that come within this time: each queue costs a write to its
 file, however many entries it gets. What comes after a pause is dispatched at once."""
+_MUCH_BYTES = 1 << 20
+_CATCHING_UP_S = 0.01
+"""A slave that gets as much between two parts of its dispatch is catching up. To hold the log comes first, so
+the next part waits for this long."""
 
 
 @contextmanager
@@ -48,6 +52,7 @@ class LogWriter:
         self._due_turn: asyncio.Handle | None = None
         self._due_dispatch: asyncio.Handle | None = None
         self._dispatched_s = -math.inf
+        self._raw_bytes = 0
 
     def append(self, message: Message) -> Appended:
         appended = self._store.append(message)
@@ -81,6 +86,7 @@ class LogWriter:
     def append_raw(self, log_offset: int, data: memoryview) -> int:
         """Append bytes of the master's log at our end; the new end."""
         log_end = self._store.append_raw(log_offset, data)
+        self._raw_bytes += len(data)
         self._turn_soon()
         return log_end
 
@@ -111,7 +117,11 @@ class LogWriter:
         self._dispatched_s = self._loop.time()
         try:
             if self._store.dispatch_some():
-                self._due_dispatch = self._loop.call_soon(self._dispatch)
+                is_catching_up = self._raw_bytes >= _MUCH_BYTES
+                self._due_dispatch = self._loop.call_later(
+                    _CATCHING_UP_S if is_catching_up else 0, self._dispatch
+                )
+            self._raw_bytes = 0
         except (DiskFull, OSError) as error:
             # The messages are safe in the log, but consumers can not see them before this succeeds.
             _log.warning(

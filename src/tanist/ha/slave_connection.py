@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 _TURN_BYTES = 512 << 10
 """So much of the log leaves in one turn of the event loop at most: others want their turn."""
-_REST_TURNS = 8
+_REST_TURNS = 10
 """For so many turns' time a slave that catches up rests while messages come in: its master has to take them,
 and on a machine with few cores the slave's own work would be taken from producers too."""
 _MAX_REST_S = 0.05
