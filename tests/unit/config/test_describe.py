@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from tanist.config import Secret, describe, parse_properties, parse_settings, secret_values, to_properties
+from tanist.ha.settings import HaSettings
 from tanist.store import FlushMode, StoreSettings
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
@@ -68,7 +69,7 @@ def test_the_secrets_of_settings_can_be_asked_for() -> None:
     assert secret_values(StoreSettings(), LinkSettings(ha_secret="correct horse")) == ["correct horse"]
 
 
-def test_the_page_lists_the_stores_keys_with_their_defaults() -> None:
+def test_the_page_lists_the_keys_of_store_and_replication_with_their_defaults() -> None:
     rows = re.findall(r"^\| `(\w+)` \| `([^`]*)` \| .+ \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert dict(rows) == to_properties(StoreSettings())
+    assert dict(rows) == to_properties(StoreSettings()) | to_properties(HaSettings())
     assert len(rows) == len(dict(rows))
