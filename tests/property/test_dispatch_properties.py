@@ -22,7 +22,9 @@ pytestmark = pytest.mark.partner("native")
 _BASE = 1 << 40
 _LEVELS = (1_000, 5_000, 10_000)
 
-_text = st.text("ab 1ß\x03\U0001f600", max_size=8) | st.sampled_from(["1", "2", "99", "0" * 12])
+_text = st.text("ab 1ß\x03\U0001f600", max_size=8) | st.sampled_from(
+    ["1", "2", "99", "0" * 12, "123456789x", "1234567890x"]
+)
 _names = st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", "DELAY", "DELAYX", ""])
 _segments = st.tuples(_names, st.sampled_from(["\x01", "", "\x01\x01"]), _text).map("".join)
 _properties = st.lists(_segments, max_size=6).map(lambda parts: "\x02".join(parts).encode())

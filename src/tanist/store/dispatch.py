@@ -186,9 +186,9 @@ class Dispatcher:
         """The hash of the tag; for a delayed message the time at which it is due."""
         if record.topic == SCHEDULE_TOPIC:
             # Nine digits are more than there are levels, and any number of them may stand there.
-            level = (find_property(properties, DELAY) or b"").lstrip(b"0")[:9]
+            level = (find_property(properties, DELAY) or b"").lstrip(b"0")
             if level.isdigit():
-                return min(due_ms(self._delay_levels, int(level), record.store_timestamp_ms), _MAX_DUE_MS)
+                return min(due_ms(self._delay_levels, int(level[:9]), record.store_timestamp_ms), _MAX_DUE_MS)
         return tags_code(find_tag(properties))
 
     def _settle(self, position: int) -> None:

@@ -135,7 +135,7 @@ def test_the_tags_code_of_a_delayed_message_is_the_time_at_which_it_is_due(
         assert _tags_codes(store, SCHEDULE_TOPIC) == [5_000 + delay_ms]
 
 
-@pytest.mark.parametrize("delay", ["0", "-1", "soon", "\u0663"])
+@pytest.mark.parametrize("delay", ["0", "-1", "soon", "123456789x", "1234567890x", "\u0663"])
 def test_a_delayed_message_without_a_level_keeps_its_tag(store: MessageStore, delay: str) -> None:
     store.append(make_message(topic=SCHEDULE_TOPIC, tag="TagA", DELAY=delay))
     store.append(make_message(topic=SCHEDULE_TOPIC, tag="TagA"))
