@@ -6,8 +6,8 @@ import asyncio
 class FakeTransport(asyncio.Transport):
     """Keeps what is written, and does what it is told at once."""
 
-    def __init__(self) -> None:
-        super().__init__({"peername": ("127.0.0.1", 40112)})
+    def __init__(self, peername: tuple[str, int] | None = ("127.0.0.1", 40112)) -> None:
+        super().__init__({"peername": peername})
         self.written = bytearray()
         self._is_closing = False
 
