@@ -10,6 +10,13 @@ class FakeTransport(asyncio.Transport):
         super().__init__({"peername": peername})
         self.written = bytearray()
         self._is_closing = False
+        self.is_paused = False
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         pass
