@@ -271,6 +271,7 @@ class SlaveConnection(asyncio.Protocol):
     def _start(self, start: StartTransfer) -> None:
         self.replica = self._keeper.on_joined(self, start)
         assert self.end is not None
+        self._seen_end = self._sending.log.log_end
         self._set_timer(self.end.next_tick_s)
         if self._sending.make_feed is not None and self.end.dialect.has_tables:
             self._feed = self._sending.make_feed(self._feed_soon)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tanist.errors import OffsetOutOfRange
+from tanist.ha import slave_connection
 from tanist.ha.actions import CloseKind, CloseLink, StartTransfer
 from tanist.ha.master_end import MasterEnd
 from tanist.ha.replicas import Replica
@@ -121,6 +122,30 @@ def test_a_slave_is_sent_the_log_and_believed() -> None:
         assert master.keeper.acked_to == len(_LOG)
         master.end()
         assert master.keeper.closed == [CloseKind.LOST]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_growing", [True, False])
+def test_a_slave_that_catches_up_rests_only_while_messages_come_in(
+    monkeypatch: pytest.MonkeyPatch, *, is_growing: bool
+) -> None:
+    monkeypatch.setattr(slave_connection, "_TURN_BYTES", 1)
+    monkeypatch.setattr(slave_connection, "_REST_TURNS", 1e12)
+    monkeypatch.setattr(slave_connection, "_MAX_REST_S", 3600.0)
+
+    async def run() -> None:
+        master = _Master()
+        master.log.data = _LOG * 2000
+        master.talk()
+        for _ in range(50):
+            if is_growing:
+                master.log.data += b"more"
+            await asyncio.sleep(0.001)
+            master.connection.push()
+        is_all_sent = master.keeper.side.link.sent_to == master.log.log_end
+        assert is_all_sent is not is_growing
+        master.end()
 
     asyncio.run(run())
 
