@@ -6,10 +6,17 @@ import asyncio
 class FakeTransport(asyncio.Transport):
     """Keeps what is written, and does what it is told at once."""
 
-    def __init__(self) -> None:
-        super().__init__({"peername": ("127.0.0.1", 40112)})
+    def __init__(self, peername: tuple[str, int] | None = ("127.0.0.1", 40112)) -> None:
+        super().__init__({"peername": peername})
         self.written = bytearray()
         self._is_closing = False
+        self.is_paused = False
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         pass

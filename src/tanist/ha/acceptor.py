@@ -19,7 +19,7 @@ from tanist.ha.classic_master import ClassicMasterLink
 from tanist.ha.keys import HaKeys
 from tanist.ha.lag import EndMarks
 from tanist.ha.master_end import MasterEnd
-from tanist.ha.master_link import HELLO_S, MasterLink
+from tanist.ha.master_link import MasterLink
 from tanist.ha.peers import Peers
 from tanist.ha.replicas import Dialect, RefusedPeer, Replica, ReplicaTable
 from tanist.ha.settings import HaSettings
@@ -27,7 +27,7 @@ from tanist.ha.slave_connection import Crcs, Sending, SlaveConnection
 from tanist.ha.tables import FeedMaker
 from tanist.ha.tls_handshakes import tell_failed_handshakes
 from tanist.ha.told import ToldRefusals
-from tanist.protocol.ha_hello import NONCE_BYTES
+from tanist.protocol.ha_hello import HELLO_S, NONCE_BYTES
 from tanist.store import MessageStore
 
 _log = logging.getLogger(__name__)

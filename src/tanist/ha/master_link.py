@@ -19,6 +19,7 @@ from tanist.ha.replicas import Dialect
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
     GREETING,
+    HELLO_S,
     Accepted,
     HelloReader,
     MasterHello,
@@ -38,9 +39,6 @@ from tanist.protocol.ha_link import (
     encode_data_header,
     encode_heartbeat,
 )
-
-HELLO_S = 3.0
-"""So long a peer may take to prove who it is."""
 
 
 class MasterState(Enum):

@@ -104,6 +104,8 @@ class SlaveConnection(asyncio.Protocol):
         self._feed: TableFeed | None = None
         self._feeding: asyncio.TimerHandle | None = None
         self._held: asyncio.TimerHandle | None = None
+        self._early = b""
+        """What it said while it was not listened to: one read."""
         self._seen_end = 0
         self._is_paused = self._is_closed = False
         self._closing: CloseLink | None = None
@@ -131,6 +133,11 @@ class SlaveConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._closing is not None:
+            return
+        if self._held is not None:
+            # Not before something came: uvloop begins to read when a connection is made, paused or not.
+            self.wire.pause_reading()
+            self._early += data
             return
         if len(self.first_bytes) < 16:
             self.first_bytes += data[:16]
@@ -179,8 +186,7 @@ class SlaveConnection(asyncio.Protocol):
     def hold(self, until_s: float) -> None:
         """Listen to nothing that it says before this time."""
         if until_s > self._loop.time():
-            self.wire.pause_reading()
-            self._held = self._loop.call_at(until_s, self.wire.resume_reading)
+            self._held = self._loop.call_at(until_s, self._hear_early)
 
     def close(self, kind: CloseKind, reason: str) -> None:
         """End the link."""
@@ -230,6 +236,13 @@ class SlaveConnection(asyncio.Protocol):
         # Before it is sent: an ack may come while the rest of it still waits.
         end.on_sent(log_offset + len(body), now_s=self._loop.time())
         return self._send((header, body))
+
+    def _hear_early(self) -> None:
+        self._held = None
+        if self._early:
+            early, self._early = self._early, b""
+            self.wire.resume_reading()
+            self.data_received(early)
 
     def _push_later(self) -> None:
         self._later = None

@@ -17,6 +17,7 @@ from tanist.ha.keys import HaKeys
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
     GREETING,
+    HELLO_S,
     Accepted,
     HelloReader,
     MasterHello,
@@ -39,8 +40,6 @@ from tanist.protocol.ha_link import (
     encode_ack,
     encode_heartbeat,
 )
-
-HELLO_S = 3.0
 
 
 class SlaveState(Enum):

@@ -38,6 +38,8 @@ GREETING: Final = MAGIC
 """What a master says to the first bytes of a hello, so that a slave knows whom it speaks to."""
 VERSION: Final = 1
 MAX_UNPROVEN_BYTES: Final = 256
+HELLO_S: Final = 3.0
+"""So long the other side may take to prove who it is."""
 MAX_GROUP_BYTES: Final = 127
 MAX_REASON_BYTES: Final = 128
 MAX_TAIL_BYTES: Final = 8 << 20

@@ -10,11 +10,11 @@ from typing import Final
 import pytest
 
 from tanist.ha.actions import CloseKind
-from tanist.ha.master_link import HELLO_S
 from tanist.ha.slave_link import SlaveState
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
     GREETING,
+    HELLO_S,
     MAGIC,
     MAX_UNPROVEN_BYTES,
     PROOF_BYTES,

@@ -6,10 +6,10 @@ import pytest
 
 from tanist.ha.actions import CloseKind, StartTransfer
 from tanist.ha.keys import HaKeys
-from tanist.ha.master_link import HELLO_S, MasterState
+from tanist.ha.master_link import MasterState
 from tanist.ha.slave_link import SlaveState
 from tanist.model.offsets import LogOffset
-from tanist.protocol.ha_hello import NO_INCARNATION, Authentication, Refusal
+from tanist.protocol.ha_hello import HELLO_S, NO_INCARNATION, Authentication, Refusal
 from tanist.protocol.ha_link import (
     Ack,
     AckKind,

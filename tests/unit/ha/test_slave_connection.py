@@ -13,6 +13,7 @@ from tanist.ha.master_end import MasterEnd
 from tanist.ha.replicas import Replica
 from tanist.ha.slave_connection import Crcs, LogSource, Sending, SlaveConnection
 from tanist.ha.tables import TableFeed
+from tests.support.conditions import until
 from tests.support.fake_transport import FakeTransport
 from tests.support.links import Bytes, MasterSide, SlaveSide
 
@@ -46,6 +47,7 @@ class _Keeper:
         self.closed: list[CloseKind] = []
         self.fault: Exception | None = None
         self.acked_to = 0
+        self.heard: list[bytes] = []
 
     def on_open(self, connection: SlaveConnection) -> float:
         if self.fault is not None:
@@ -53,6 +55,7 @@ class _Keeper:
         return 3.0
 
     def choose_end(self, connection: SlaveConnection, first: bytes) -> MasterEnd | CloseLink:
+        self.heard.append(first)
         return self.side.link
 
     def on_joined(self, connection: SlaveConnection, start: StartTransfer) -> Replica:
@@ -205,3 +208,32 @@ def test_a_connection_that_can_not_be_built_is_told_of_and_closed(caplog: pytest
         asyncio.run(run())
     assert "link to a slave failed" in caplog.text
     assert "no room for it" in caplog.text
+
+
+def test_who_is_held_is_heard_later_and_read_no_further_until_then() -> None:
+    async def run() -> None:
+        master = _Master()
+        master.connection.connection_made(master.transport)
+        master.connection.hold(asyncio.get_running_loop().time() + 0.05)
+        # The event loop of uvloop reads once, whatever it was told when the connection was made.
+        master.connection.data_received(said := master.slave.begin())
+        assert master.keeper.heard == []
+        assert master.transport.is_paused
+        await until(lambda: master.keeper.heard == [said])
+        assert not master.transport.is_paused
+        assert master.transport.written != b""
+        master.end()
+
+    asyncio.run(run())
+
+
+def test_a_hold_whose_time_is_over_holds_nobody() -> None:
+    async def run() -> None:
+        master = _Master()
+        master.connection.connection_made(master.transport)
+        master.connection.hold(asyncio.get_running_loop().time() - 1)
+        master.connection.data_received(said := master.slave.begin())
+        assert master.keeper.heard == [said]
+        master.end()
+
+    asyncio.run(run())
