@@ -173,7 +173,7 @@ def test_a_proven_slave_that_reads_nothing_holds_up_nobody_and_keeps_no_file(tmp
     large = {"mappedFileSizeCommitLog": str(_LARGE)}
     first = tmp_path / "commitlog" / f"{0:020}"
     with running_pair({"fileReservedTime": "0", **large}, large, store=tmp_path) as pair:
-        with FalseSlave(pair.master.ha_address, KEYS) as deaf:
+        with FalseSlave(pair.master.ha_address, KEYS, file_bytes=_LARGE) as deaf:
             # More than all buffers on the way take.
             while pair.master.status().log_end < 5 * _LARGE:
                 assert pair.master.send(bytes(1 << 20)).status == "SEND_OK"

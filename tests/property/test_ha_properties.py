@@ -258,6 +258,7 @@ def slave_proofs(draw: st.DrawFn) -> SlaveProof:
         draw(st.integers(0, 2**32 - 1)),
         tail_bytes,
         draw(st.sampled_from(ha_link.AckKind)),
+        draw(st.integers(1, 2**63 - 1)),
     )
 
 

@@ -14,11 +14,11 @@ from tanist.ha.master_link import MasterLink, MasterState
 from tanist.ha.slave_link import SlaveLink, SlaveLog, SlaveState
 from tanist.protocol.ha_hello import NO_INCARNATION, NONCE_BYTES
 from tanist.protocol.ha_link import AckKind
+from tests.support.ha_pair import FILE_BYTES
 
 _TIMEOUT_S = 10.0
 _READ_BYTES = 1 << 16
 _BROKER_ID = 7
-EMPTY_LOG = SlaveLog(NO_INCARNATION, log_start=0, log_end=0, file_bytes=1, crc_before=lambda _end, _size: 0)
 
 
 class _FalseEnd:
@@ -56,12 +56,13 @@ class _FalseEnd:
 
 
 class FalseSlave(_FalseEnd):
-    """Calls a master, and is let in if its log is taken for a prefix; by default it has none."""
+    """Calls a master, and is let in if it is believed: it has no log yet."""
 
-    def __init__(self, ha_address: str, keys: HaKeys, *, log: SlaveLog = EMPTY_LOG) -> None:
+    def __init__(self, ha_address: str, keys: HaKeys, *, file_bytes: int = FILE_BYTES) -> None:
         host, _, port = ha_address.rpartition(":")
         super().__init__(socket.create_connection((host, int(port)), timeout=_TIMEOUT_S))
         nonce, now_s = secrets.token_bytes(NONCE_BYTES), time.monotonic()
+        log = SlaveLog(NO_INCARNATION, 0, 0, file_bytes, crc_before=lambda _end, _size: 0)
         link = SlaveLink(keys, _BROKER_ID, nonce, log, AckKind.RECEIVED, now_s, _TIMEOUT_S, _TIMEOUT_S)
         self._send_all(link.on_connected())
         held = b""
@@ -93,4 +94,6 @@ class FalseMaster(_FalseEnd):
 
 
 def _look_at_nothing() -> MasterLog:
-    return MasterLog(b"a false log     ", 0, 0, 1, is_last_file_first=False, crc_before=lambda _end, _size: 0)
+    return MasterLog(
+        b"a false log     ", 0, 0, FILE_BYTES, is_last_file_first=False, crc_before=lambda _end, _size: 0
+    )

@@ -27,7 +27,9 @@ from tanist.protocol.ha_proof import check_proof, master_proof, proof_of, slave_
 SECRET = b"a long and random secret"
 SLAVE_HELLO = SlaveHello("broker-a", 1, b"s" * 16)
 MASTER_HELLO = MasterHello(b"m" * 16, b"i" * 16, LogOffset(1024), LogOffset(8192), 3)
-SLAVE_PROOF = SlaveProof(b"i" * 16, LogOffset(1024), LogOffset(4096), 3, 0xCBF43926, 512, AckKind.FLUSHED)
+SLAVE_PROOF = SlaveProof(
+    b"i" * 16, LogOffset(1024), LogOffset(4096), 3, 0xCBF43926, 512, AckKind.FLUSHED, 1 << 30
+)
 
 Between = Callable[[int, bytes], bytes]
 """Gets the number of a message and its bytes, and returns what arrives in their place."""

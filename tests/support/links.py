@@ -119,6 +119,7 @@ class SlaveSide:
     ack_kind: AckKind = AckKind.RECEIVED
     nonce: bytes = b"s" * 16
     refuses_appends: bool = False
+    file_bytes: int = FILE_BYTES
     link: SlaveLink = field(init=False)
     closed: CloseLink | None = None
     tables: list[bytes] = field(default_factory=list[bytes])
@@ -126,7 +127,7 @@ class SlaveSide:
     _held: bytes = b""
 
     def __post_init__(self) -> None:
-        log = SlaveLog(self.incarnation, self.log.start, self.log.end, FILE_BYTES, self.log.crc_before)
+        log = SlaveLog(self.incarnation, self.log.start, self.log.end, self.file_bytes, self.log.crc_before)
         self.link = SlaveLink(
             self.keys, self.broker_id, self.nonce, log, self.ack_kind, 0.0, HEARTBEAT_S, SILENCE_S
         )

@@ -1,13 +1,12 @@
 """Writes to the log on behalf of the handlers, and sees to what follows: dispatch, and the answers that wait.
 
-Slaves are sent to once a turn of the event loop, however many sends it had, and dispatch runs once a
-millisecond: one frame a slave, one addition a queue, one wake-up of the pulls that wait there. What a slave
-gets from its master may be more than a turn should take: the rest is dispatched in the next ones.
+Slaves are sent to and dispatch runs once a turn of the event loop, however many sends it had: one frame a
+slave, one addition a queue, one wake-up of the pulls that wait there. What a slave gets from its master may
+be more than a turn should take: the rest is dispatched in the next ones.
 """
 
 import asyncio
 import logging
-import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
@@ -21,9 +20,6 @@ from tanist.store.flush import Flusher
 _log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
-_DISPATCH_EVERY_S = 0.001
-"""Under load messages are dispatched together that come within this time: each queue costs a write to its
-file, however many entries it gets. What comes after a pause is dispatched at once."""
 _MUCH_BYTES = 1 << 20
 _CATCHING_UP_S = 0.01
 """A slave that gets as much between two parts of its dispatch is catching up. To hold the log comes first, so
@@ -51,7 +47,6 @@ class LogWriter:
         self._loop = asyncio.get_running_loop()
         self._due_turn: asyncio.Handle | None = None
         self._due_dispatch: asyncio.Handle | None = None
-        self._dispatched_s = -math.inf
         self._raw_bytes = 0
 
     def append(self, message: Message) -> Appended:
@@ -100,28 +95,20 @@ class LogWriter:
         self._tell_grown()
         # While the disk refuses it is not asked again each time; the next attempt is on its way.
         if self._due_dispatch is None:
-            self._dispatch_at(self._dispatched_s + _DISPATCH_EVERY_S)
+            self._dispatch()
 
     def _tell_grown(self) -> None:
         for listener in self.on_appended:
             listener()
 
-    def _dispatch_at(self, when_s: float) -> None:
-        if when_s <= self._loop.time():
-            self._dispatch()
-        else:
-            self._due_dispatch = self._loop.call_at(when_s, self._dispatch)
-
     def _dispatch(self) -> None:
         self._due_dispatch = None
-        self._dispatched_s = self._loop.time()
         try:
-            if self._store.dispatch_some():
-                is_catching_up = self._raw_bytes >= _MUCH_BYTES
-                self._due_dispatch = self._loop.call_later(
-                    _CATCHING_UP_S if is_catching_up else 0, self._dispatch
-                )
-            self._raw_bytes = 0
+            has_more, gained_bytes, self._raw_bytes = self._store.dispatch_some(), self._raw_bytes, 0
+            if has_more and gained_bytes >= _MUCH_BYTES:
+                self._due_dispatch = self._loop.call_later(_CATCHING_UP_S, self._dispatch)
+            elif has_more:
+                self._due_dispatch = self._loop.call_soon(self._dispatch)
         except (DiskFull, OSError) as error:
             # The messages are safe in the log, but consumers can not see them before this succeeds.
             _log.warning(

@@ -1,8 +1,8 @@
 """Who may follow a master, and from where in its log. Pure.
 
-A slave is let in if its log is the beginning of the master's: same incarnation (or none yet), an end that
-lies within the master's log, and the same bytes before that end. Whoever is not gets the reason and the
-way out in words. The text goes over the wire, so it is short.
+A slave is let in if its log is the beginning of the master's: files of the same size, same incarnation (or
+none yet), an end that lies within the master's log, and the same bytes before that end. Whoever is not gets
+the reason and the way out in words. The text goes over the wire, so it is short.
 """
 
 from collections.abc import Callable
@@ -58,6 +58,11 @@ def judge_hello(hello: SlaveHello, *, group: str) -> Refused | None:
 
 def judge_log(proof: SlaveProof, log: MasterLog) -> Accepted | Refused:
     """From where a slave is served, or why it is not."""
+    if proof.file_bytes != log.file_bytes:
+        return Refused(
+            Refusal.OTHER_FILE_SIZE,
+            f"mappedFileSizeCommitLog is {proof.file_bytes} there and {log.file_bytes} here; set the same",
+        )
     if proof.log_end == 0:
         return Accepted(LogOffset(log.first_for_empty))
     if proof.incarnation not in (NO_INCARNATION, log.incarnation):

@@ -95,8 +95,6 @@ class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         for name, least in _LEAST.items():
             if not least <= (value := getattr(self, name)) <= INT32_MAX:
                 raise ConfigError(_KEYS[name], value, f"{least} to {INT32_MAX}")
-        if self.ha_master_address and not is_host_and_port(self.ha_master_address):
-            raise ConfigError("haMasterAddress", self.ha_master_address, "host:port of the master's HA port")
         if self.ha_housekeeping_interval <= self.ha_send_heartbeat_interval:
             raise ConfigError(
                 "haHousekeepingInterval",

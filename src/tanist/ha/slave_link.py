@@ -197,6 +197,7 @@ class SlaveLink:
             tail_crc=log.crc_before(log.log_end, size) if size else 0,
             tail_bytes=size,
             ack_kind=self.ack_kind,
+            file_bytes=log.file_bytes,
         )
         answer = encode_slave_proof(proof, self.keys.authentication)
         answer += self.keys.prove_slave(slave_hello=slave_hello, master_hello=message, slave_proof=answer)

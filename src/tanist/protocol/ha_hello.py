@@ -7,7 +7,8 @@
                                                                log range, epoch, MASTER PROOF
       SlaveProof  incarnation followed, log range,
                   epoch, checksum of the log's tail,
-                  kind of its acks, SLAVE PROOF      ------->
+                  kind of its acks, size of its
+                  files, SLAVE PROOF                 ------->
                                                      <-------  Verdict  start offset, or a reason, PROOF
                                                      <======>  frames of ha_link
 
@@ -54,8 +55,8 @@ _HEAD = struct.Struct(">4sBBBH")
 _SLAVE_HELLO = struct.Struct(">q16sB")
 # nonce, incarnation, log_start, log_end, epoch
 _MASTER_HELLO = struct.Struct(">16s16sqqi")
-# incarnation, log_start, log_end, epoch, tail_crc, tail_bytes, ack_kind
-_SLAVE_PROOF = struct.Struct(">16sqqiIIB")
+# incarnation, log_start, log_end, epoch, tail_crc, tail_bytes, ack_kind, file_bytes
+_SLAVE_PROOF = struct.Struct(">16sqqiIIBq")
 # reason, start_offset, text_bytes
 _VERDICT = struct.Struct(">BqB")
 
@@ -91,6 +92,7 @@ class Refusal(IntEnum):
     AHEAD_OF_MASTER = 8
     BEFORE_LOG_START = 9
     TOO_BUSY = 10
+    OTHER_FILE_SIZE = 11
 
 
 class SlaveHello(NamedTuple):
@@ -121,6 +123,8 @@ class SlaveProof(NamedTuple):
     tail_crc: int
     tail_bytes: int
     ack_kind: AckKind
+    file_bytes: int
+    """Of each of its files: records end with them, so both sides have the same."""
 
 
 class Accepted(NamedTuple):
@@ -341,6 +345,8 @@ def _slave_proof_fault(proof: SlaveProof) -> str | None:
         AckKind.FLUSHED,
     ):
         return f"an incarnation of {len(proof.incarnation)} bytes, acks of kind {proof.ack_kind}"
+    if proof.file_bytes < 1:
+        return f"files of {proof.file_bytes} bytes"
     log_bytes = proof.log_end - proof.log_start
     if not 0 <= proof.tail_bytes <= min(log_bytes, MAX_TAIL_BYTES):
         return f"a tail of {proof.tail_bytes} bytes of a log of {log_bytes}"

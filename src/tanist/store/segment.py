@@ -1,11 +1,12 @@
 """One file of the commit log: mapped, of a fixed size, its space made sure of when it is made."""
 
 import mmap
+import struct
 from contextlib import suppress
 from pathlib import Path
 
 from tanist.errors import DiskFull, ForeignFile
-from tanist.protocol.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, peek_record
+from tanist.protocol.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from tanist.store.disk import Disk, File
 
 NAME_DIGITS = 20
@@ -17,7 +18,7 @@ _ZEROS = memoryview(bytes(_WARM_BYTES))
 WRITE_BYTES = 64 << 10
 """From this size on a write is faster than a store into the mapping: a MiB takes it half as long."""
 
-_FIRST_MAGICS = (0, MAGIC_V1, MAGIC_V2, MAGIC_BLANK)
+_MAGICS = tuple(struct.pack(">i", magic) for magic in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK))
 _REMEDY = "this is no commit log file; restore it from a replica or a backup"
 
 
@@ -84,8 +85,10 @@ class Segment:
                     )
                 file.resize(size_bytes)
             segment = cls(file, size_bytes)
-            _, magic = peek_record(segment.view, 0)
-            if magic not in _FIRST_MAGICS:
+            # Of the last file a crash may have left the first bytes only, and zeros behind them.
+            magic = bytes(segment.view[4:8])
+            begun = magic.rstrip(b"\0") if is_last or not any(magic) else magic
+            if not any(whole.startswith(begun) for whole in _MAGICS):
                 raise ForeignFile(
                     path, f"it begins with {bytes(segment.view[:8]).hex()}, not with a record", _REMEDY
                 )

@@ -117,6 +117,29 @@ def test_what_a_master_sent_is_dispatched_over_several_turns_of_the_loop(tmp_pat
     asyncio.run(scenario())
 
 
+def test_a_slave_that_catches_up_takes_the_log_first_and_dispatches_the_rest_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = msgspec.structs.replace(SMALL, mapped_file_size_commit_log=1 << 20)
+    count = 3 * BATCH_RECORDS
+    monkeypatch.setattr(writer_module, "_MUCH_BYTES", 1)
+    monkeypatch.setattr(writer_module, "_CATCHING_UP_S", 0.05)
+
+    async def scenario() -> None:
+        with open_store(tmp_path / "master", settings) as master:
+            master.append_batch([make_message(number) for number in range(count)])
+            async with working_broker(tmp_path, store_settings=settings) as broker:
+                store = broker.state.store
+                store.truncate_to(0)
+                broker.state.writer.append_raw(0, master.log.read_ahead(0, 1 << 20))
+                await turns()
+                first = max_offset(store)
+                assert 0 < first < count
+                await until(lambda: max_offset(store) == count)
+
+    asyncio.run(scenario())
+
+
 def test_a_writer_that_closed_leaves_the_rest_of_the_dispatch_to_the_store(tmp_path: Path) -> None:
     settings = msgspec.structs.replace(SMALL, mapped_file_size_commit_log=1 << 20)
     count = 2 * BATCH_RECORDS + 9

@@ -59,7 +59,7 @@ def test_what_happens_to_a_slave_is_told_in_the_masters_log(
         with open_store(tmp_path / "m") as log, open_store(tmp_path / "s") as store:
             log.append(make_message())
             # The slave's heartbeats come every 5 s.
-            settings = HaSettings(ha_housekeeping_interval=200)
+            settings = HaSettings(ha_send_heartbeat_interval=100, ha_housekeeping_interval=200)
             async with serving_log(log, settings) as (address, acceptor):
                 follower = make_follower(store)
                 follower.use_master(address)

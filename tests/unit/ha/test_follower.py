@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tanist.errors import ConfigError
 from tanist.ha.follower import FollowerState
-from tanist.ha.settings import HaSettings
 from tests.support.conditions import until
 from tests.support.ha_ends import following, make_follower, serving_log, taken_count
 from tests.support.messages import make_message, open_store
@@ -31,12 +29,6 @@ def test_an_address_that_is_none_is_a_failure_like_others_and_the_next_one_is_tr
                 await until(lambda: follower.is_transferring)
 
     asyncio.run(run())
-
-
-@pytest.mark.parametrize("address", ["10.0.0.7", "10.0.0.7:", "10.0.0.7:0", ":10912", "10.0.0.7:65536"])
-def test_a_setting_that_is_no_address_stops_the_start(address: str) -> None:
-    with pytest.raises(ConfigError, match="haMasterAddress"):
-        HaSettings(ha_master_address=address)
 
 
 def test_a_slave_whose_links_end_as_soon_as_they_work_calls_less_and_less_often(

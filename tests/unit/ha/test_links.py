@@ -97,6 +97,7 @@ def test_changes_of_the_tables_come_in_order_with_the_log() -> None:
             Refusal.WRONG_GROUP,
         ),
         (SlaveSide(Bytes(), broker_id=0), Refusal.UNKNOWN_REPLICA),
+        (SlaveSide(Bytes(), file_bytes=512), Refusal.OTHER_FILE_SIZE),
     ],
     ids=[
         "ahead",
@@ -105,6 +106,7 @@ def test_changes_of_the_tables_come_in_order_with_the_log() -> None:
         "diverged, no incarnation",
         "wrong group",
         "the master's id",
+        "other files",
     ],
 )
 @pytest.mark.behaviour("S5-8")

@@ -185,6 +185,7 @@ def test_a_size_under_that_of_the_head_is_refused(size_bytes: int) -> None:
         {"incarnation": b"short"},
         {"ack_kind": 0},
         {"ack_kind": 3},
+        {"file_bytes": 0},
         {"log_end": 2**40, "tail_bytes": MAX_TAIL_BYTES + 1},
     ],
 )
@@ -192,7 +193,7 @@ def test_a_slave_proof_that_can_not_be_true_is_neither_sent_nor_taken(change: di
     proof = SLAVE_PROOF._replace(**change)
     with pytest.raises(LocalProtocolError):
         encode_slave_proof(proof, TLS)
-    fields = struct.pack(">16sqqiIIB", *proof)
+    fields = struct.pack(">16sqqiIIBq", *proof)
     message = MAGIC + struct.pack(">BBBH", 1, 3, TLS, 9 + len(fields)) + fields
     if proof.incarnation != b"short":
         with pytest.raises(RemoteProtocolError):
@@ -200,7 +201,7 @@ def test_a_slave_proof_that_can_not_be_true_is_neither_sent_nor_taken(change: di
 
 
 def test_an_empty_slave_has_no_tail_and_may_have_followed_nobody() -> None:
-    proof = SlaveProof(NO_INCARNATION, LogOffset(0), LogOffset(0), 0, 0, 0, AckKind.RECEIVED)
+    proof = SlaveProof(NO_INCARNATION, LogOffset(0), LogOffset(0), 0, 0, 0, AckKind.RECEIVED, 1024)
     assert decode_slave_proof(encode_slave_proof(proof, TLS), TLS) == proof
 
 
@@ -237,7 +238,7 @@ def test_a_long_reason_is_cut_between_characters() -> None:
         struct.pack(">BqB", 0, -1, 0),
         struct.pack(">BqB", 0, 0, 1) + b"x",
         struct.pack(">BqB", 0, 0, 1),
-        struct.pack(">BqB", 11, 0, 0),
+        struct.pack(">BqB", max(Refusal) + 1, 0, 0),
         struct.pack(">BqB", 1, 5, 0),
         struct.pack(">BqB", 1, 0, 1) + b"\xff",
         struct.pack(">BqB", 1, 0, 129) + b"x" * 129,

@@ -1,4 +1,5 @@
 import mmap
+import struct
 from pathlib import Path
 from typing import cast
 
@@ -164,6 +165,17 @@ def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"Dear diary, ".ljust(SIZE, b"."))
     with pytest.raises(ForeignFile, match="not with a record"):
         Segment.open(Disk(), path, SIZE, is_last=True)
+
+
+@pytest.mark.parametrize("kept_bytes", range(1, 9))
+def test_of_the_last_file_a_crash_may_leave_any_first_bytes(tmp_path: Path, kept_bytes: int) -> None:
+    path = tmp_path / segment_name(0)
+    begun = struct.pack(">ii", 200, MAGIC_V1)[:kept_bytes]
+    path.write_bytes(begun.ljust(SIZE, b"\0"))
+    Segment.open(Disk(), path, SIZE, is_last=True).close()
+    if 4 < kept_bytes < 8:
+        with pytest.raises(ForeignFile, match="not with a record"):
+            Segment.open(Disk(), path, SIZE, is_last=False)
 
 
 def test_opening_what_is_refused_leaves_no_open_file(tmp_path: Path) -> None:
