@@ -136,7 +136,6 @@ class Broker:
             self._settings = msgspec.structs.replace(self._settings, listen_port=bound.getsockname()[1])
             if ha_bound is not None:
                 self._ha = msgspec.structs.replace(self._ha, ha_listen_port=ha_bound.getsockname()[1])
-            if ha_bound is not None:
                 async with self._serving(bound, ha_bound):
                     yield
             else:

@@ -18,7 +18,6 @@ class Following:
     def __init__(self, state: BrokerState, client: RemotingClient) -> None:
         self._state = state
         self._client = client
-        self._is_classic = state.ha.ha_compatibility is HaCompatibility.CLASSIC
         sink = TablesSink(state)
         self.follower = state.replication.make_follower(sink)
         self.sync = MetadataSync(state, client, is_pushed=self._is_pushed, check_master=self._check_master)
@@ -31,19 +30,22 @@ class Following:
 
     def _is_pushed(self) -> bool:
         """Whether the link brings the tables, so that nobody is asked for them."""
-        return self.follower.is_transferring and not self._is_classic
+        status = self.follower.status
+        return self.follower.is_transferring and status.dialect is not None and status.dialect.has_tables
 
     async def _check_master(self, master: str) -> None:
         """Raise ForeignLog if the master's tables are not for our log.
 
-        Else they would take the place of the topics and offsets that belong to it. A master of RocketMQ can
-        not be asked, and an empty log has nothing to lose.
+        Else they would take the place of the topics and offsets that belong to it. One that may be of
+        RocketMQ is not asked, for it does not know, and an empty log has nothing to lose.
         """
         state = self._state
-        if self._is_classic or not state.store.log.log_end:
+        if not state.store.log.log_end:
             return
         if self.follower.status.is_refused:
             raise ForeignLog("it does not take our log; see haStatus")
+        if state.ha.ha_compatibility is HaCompatibility.CLASSIC:
+            return
         body = await ask_for_table(self._client, master, RequestCode.GET_BROKER_HA_STATUS)
         told = decode_java_json(body, HARuntimeInfo)
         ours = (state.settings.broker_name, state.store.incarnation.hex())

@@ -65,6 +65,8 @@ class FollowerStatus:
     """The master's HA port."""
     failure: str | None = None
     """Why the last link ended, until the next one works. A refusal tells the way out."""
+    dialect: Dialect | None = None
+    """What was spoken with the master that last let us in."""
     is_reached: bool = False
     """Whether the master answered when it was last called."""
     is_refused: bool = False
@@ -263,6 +265,7 @@ class Follower:
         )
 
     def _on_accepted(self, incarnation: bytes | None) -> None:
+        self.status.dialect = Dialect.CLASSIC if incarnation is None else Dialect.TANIST
         if incarnation is not None:
             self._choice.on_accepted(self.status.master_address or "?")
             self._slave.store.adopt_incarnation(incarnation)

@@ -233,8 +233,8 @@ class PullHandler:
             is_wanted=pull.is_wanted,
             has_time=self._scan_timer() if isinstance(pull.is_wanted, PropertyFilter) else None,
         )
-        is_moved = _code(found, queue_offset) is ResponseCode.PULL_OFFSET_MOVED
-        if is_moved and settings.is_slave and queue_offset >= 0:
+        is_kept = settings.is_slave and queue_offset >= 0
+        if is_kept and _code(found, queue_offset) is ResponseCode.PULL_OFFSET_MOVED:
             # A slave may lack what its master has, old files or the newest messages. A consumer that it sent
             # elsewhere would miss messages, or get them again: it comes again, here or at the master.
             found = found._replace(outcome=Outcome.OFFSET_NOT_ON_SLAVE, next_offset=queue_offset)

@@ -2,8 +2,8 @@
 
 from tanist.broker.state import BrokerState
 from tanist.ha.follower import Follower
-from tanist.ha.replicas import Replica
-from tanist.ha.settings import HaAuthentication, HaCompatibility, HaSettings
+from tanist.ha.replicas import Dialect, Replica
+from tanist.ha.settings import HaAuthentication, HaSettings
 from tanist.model.offsets import LogOffset
 from tanist.protocol.bodies.replication import HAClientView, HAConnectionView, HARefusedView, HARuntimeInfo
 from tanist.store.set_aside import aside_folders
@@ -43,8 +43,7 @@ def told_log_end(state: BrokerState) -> int | None:
     which does not tell it.
     """
     follower = state.replication.follower
-    is_told = state.ha.ha_compatibility is not HaCompatibility.CLASSIC
-    if follower is None or not follower.is_transferring or not is_told:
+    if follower is None or not follower.is_transferring or follower.status.dialect is Dialect.CLASSIC:
         return None
     return follower.status.master_log_end
 

@@ -10,8 +10,8 @@ from tanist.broker.operating.ha_status import ha_status
 from tanist.broker.settings import BrokerRole
 from tanist.broker.state import BrokerState
 from tanist.ha.follower import Follower, FollowerState, FollowerStatus
-from tanist.ha.replicas import RefusedPeer
-from tanist.ha.settings import HaAuthentication, HaCompatibility, HaSettings
+from tanist.ha.replicas import Dialect, RefusedPeer
+from tanist.ha.settings import HaAuthentication, HaSettings
 from tanist.ha.throttle import Rate
 from tests.support.broker_tables import SETTINGS, open_state
 from tests.support.messages import make_message
@@ -136,8 +136,15 @@ def test_a_slave_tells_how_far_it_follows(slave: BrokerState) -> None:
 
 
 def test_the_lag_behind_a_master_that_does_not_tell_its_end_is_unknown(slave: BrokerState) -> None:
-    slave.ha = HaSettings(ha_compatibility=HaCompatibility.CLASSIC)
-    follow(slave, FollowerStatus(state=FollowerState.TRANSFER, master_address=MASTER_HA, master_log_end=1))
+    follow(
+        slave,
+        FollowerStatus(
+            state=FollowerState.TRANSFER,
+            master_address=MASTER_HA,
+            master_log_end=1,
+            dialect=Dialect.CLASSIC,
+        ),
+    )
     client = ha_status(slave).client
     assert (client.state, client.master_log_end, client.lag_bytes) == ("transfer", None, None)
 
