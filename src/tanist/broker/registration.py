@@ -111,9 +111,9 @@ class Registration:
 
     @property
     def _is_master_sought(self) -> bool:
-        """Whether this is a slave that follows nobody now."""
+        """Whether this is a slave that follows nobody now. A master that refuses it is found."""
         follower = self._state.replication.follower
-        return follower is not None and not follower.is_transferring
+        return follower is not None and not (follower.is_transferring or follower.status.is_refused)
 
     def _find_master(self, answers: Sequence[Command | None]) -> None:
         """Take over the first answer that tells where the master is."""

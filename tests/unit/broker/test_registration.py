@@ -12,7 +12,7 @@ from tanist.broker import settings as settings_module
 from tanist.broker.registration import MasterPlace, Registration
 from tanist.broker.settings import BrokerRole
 from tanist.errors import ConnectFailed
-from tanist.ha.follower import Follower
+from tanist.ha.follower import Follower, FollowerStatus
 from tanist.model.topics import TopicConfig
 from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.registration import RegisterBrokerBody, registration_crc
@@ -252,29 +252,28 @@ def test_an_answer_that_names_no_place_is_passed_over(tmp_path: Path, address: s
     assert told == [MasterPlace("m:10911", "m:10912")]
 
 
-def test_a_slave_asks_again_soon_while_it_follows_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_slave_asks_again_soon_until_it_has_found_its_master(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_refused: bool
 ) -> None:
     monkeypatch.setattr(registration_module, "_FIRST_AGAIN_S", 0.001)
 
     async def scenario() -> None:
         state, asked = open_state(tmp_path, SLAVE), _Asked()
-        follower = SimpleNamespace(is_transferring=False)
+        follower = SimpleNamespace(is_transferring=False, status=FollowerStatus())
         state.replication.follower = cast("Follower", follower)
         registration = Registration(state, asked.client)
         await registration.register()
         run = asyncio.create_task(registration.run())
         await until(lambda: len(asked.requests) >= 6)
-        follower.is_transferring = True
+        follower.is_transferring, follower.status.is_refused = not is_refused, is_refused
         registration.master_lost()
         count = len(asked.requests)
         await until(lambda: len(asked.requests) >= count + 2)
         await turns()
-        count = len(asked.requests)
-        await turns()
-        assert len(asked.requests) == count
         run.cancel()
         await asyncio.wait([run])
+        assert registration._again_s() == state.settings.register_period_s  # pyright: ignore[reportPrivateUsage]
 
     asyncio.run(scenario())
 
