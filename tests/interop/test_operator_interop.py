@@ -162,7 +162,7 @@ def _check_settings(ours: Around, theirs: Around) -> None:
     printed = [around.mqadmin(("getBrokerConfig", "-b", around.broker))[0] for around in (ours, theirs)]
     own, real = (_settings(text) for text in printed)
     apart = {"listenPort", "namesrvAddr", "storePathRootDir", "mappedFileSizeCommitLog", "rocketmqHome"}
-    apart |= {"enablePropertyFilter", "timerWheelEnable"}
+    apart |= {"enablePropertyFilter", "timerWheelEnable", "haListenPort", "brokerIP2", "inSyncReplicas"}
     same = own.keys() & real.keys() - apart
     assert {"fileReservedTime", "brokerPermission", "brokerName", "deleteWhen", "slaveReadEnable"} <= same
     assert {key: own[key] for key in same} == {key: real[key] for key in same}

@@ -248,8 +248,22 @@ def _raw_answers(scene: Scene) -> list[list[str]]:
     for code, header, body_type in questions:
         answer = scene.stage.ask(code, header)
         assert answer.code == ResponseCode.SUCCESS, (code, answer.remark)
-        told.append(_steady(encode_body(decode_java_json(answer.body, body_type)).decode()))
+        body = decode_java_json(answer.body, body_type)
+        if isinstance(body, HARuntimeInfo):
+            body = _told_by_rocketmq(body)
+        told.append(_steady(encode_body(body).decode()))
     return told
+
+
+def _told_by_rocketmq(status: HARuntimeInfo) -> HARuntimeInfo:
+    """Without what Tanist tells besides."""
+    return HARuntimeInfo(
+        is_master=status.is_master,
+        log_end=status.log_end,
+        in_sync_slave_count=status.in_sync_slave_count,
+        slaves=status.slaves,
+        client=status.client,
+    )
 
 
 def _refusals(scene: Scene) -> list[int]:
