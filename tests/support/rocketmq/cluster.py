@@ -5,7 +5,9 @@ fails on a taken port is tried again with others.
 """
 
 import contextlib
+import itertools
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,9 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
+from tanist.model.topics import AUTO_CREATE_TOPIC
+from tanist.protocol import Command, RequestCode, ResponseCode
+from tanist.protocol.headers.nameserver import GetRouteRequest
 from tests.support.process import ForeignProcess, ProcessFailed
 from tests.support.rocketmq.client import (
     MAIN_CLASS,
@@ -35,6 +40,7 @@ from tests.support.rocketmq.jars import (
     install_client,
     install_old_broker,
 )
+from tests.support.wire import Wire
 
 _T = TypeVar("_T")
 
@@ -46,6 +52,8 @@ _START_TIMEOUT_S = 60.0
 # A broker that stops waits for its consume queues and its threads in turn.
 _STOP_TIMEOUT_S = 60.0
 _START_ATTEMPTS = 3
+_ROUTE_TIMEOUT_S = 60.0
+_ROUTE_POLL_S = 0.05
 _ENDLESS = 1 << 30
 # The fast listener's port is fixed at this distance from the broker's.
 _FAST_PORT_DISTANCE = 2
@@ -170,6 +178,7 @@ class RocketMQ:
         The key of a message is its number after ``key_prefix``, if there is one; its body is that of
         :func:`body_of`. A topic that is not there yet is created with enough queues.
         """
+        self._wait_for_route(topic, AUTO_CREATE_TOPIC)
         lines = self.client(
             "produce",
             topic=topic,
@@ -205,8 +214,22 @@ class RocketMQ:
 
         The offsets are kept by the broker for the group ``CONSUMER_GROUP`` if ``is_committed``.
         """
+        for topic in topics:
+            self._wait_for_route(topic)
         lines = self.client("consume-all", topics=list(topics), isCommitted=is_committed)
         return [msgspec.convert(line, Received) for line in lines]
+
+    def _wait_for_route(self, *topics: str) -> None:
+        """Wait until the name server knows one of them: a broker tells it a little later than it serves."""
+        deadline_s = time.monotonic() + _ROUTE_TIMEOUT_S
+        with Wire(self.name_server) as wire:
+            for topic in itertools.cycle(topics):
+                request = Command.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteRequest(topic=topic))
+                if wire.ask(request).code == ResponseCode.SUCCESS:
+                    return
+                if time.monotonic() > deadline_s:
+                    raise ProcessFailed(f"{self.name_server} knows no route of {topics}")
+                time.sleep(_ROUTE_POLL_S)
 
     def query_key(self, questions: Sequence[KeyQuestion]) -> list[list[int]]:
         """Look keys up; for each question the log offsets of the messages that were found."""
