@@ -24,8 +24,10 @@ _log = logging.getLogger(__name__)
 _TURN_BYTES = 512 << 10
 """So much of the log leaves in one turn of the event loop at most: others want their turn."""
 _REST_TURNS = 10
-"""For so many turns' time a slave that catches up rests while messages come in: its master has to take them,
-and on a machine with few cores the slave's own work would be taken from producers too."""
+"""For so many turns' time a slave that catches up rests while many messages come in: its master has to take
+them, and on a machine with few cores the slave's own work would be taken from producers too."""
+_BUSY_BYTES_A_SECOND = 2 << 20
+"""Of new messages. A master that takes fewer has time for both."""
 _MAX_REST_S = 0.05
 _TABLES_EVERY_S = 0.1
 """Changes of the tables wait at most so long for each other."""
@@ -106,7 +108,7 @@ class SlaveConnection(asyncio.Protocol):
         self._held: asyncio.TimerHandle | None = None
         self._early = b""
         """What it said while it was not listened to: one read."""
-        self._seen_end = 0
+        self._seen_end, self._seen_s = 0, 0.0
         self._is_paused = self._is_closed = False
         self._closing: CloseLink | None = None
         self.replica: Replica | None = None
@@ -211,17 +213,19 @@ class SlaveConnection(asyncio.Protocol):
         turn_bytes, begun_s = 0, time.perf_counter()
         while end.sent_to < log.log_end and self._takes_more:
             if turn_bytes >= _TURN_BYTES:
-                self._rest(log, time.perf_counter() - begun_s)
+                self._rest(log, begun_s, time.perf_counter())
                 return
             if self._throttle is not None and (wait_s := self._throttle.wait_s(self._loop.time())):
                 self._later = self._loop.call_later(wait_s, self._push_later)
                 return
             turn_bytes += self._send_log(end, log)
 
-    def _rest(self, log: LogSource, turn_s: float) -> None:
-        """Let others have their turns. While messages come in, a slave that catches up leaves them most."""
-        has_grown, self._seen_end = log.log_end > self._seen_end, log.log_end
-        rest_s = min(turn_s * _REST_TURNS, _MAX_REST_S) if has_grown else 0.0
+    def _rest(self, log: LogSource, begun_s: float, now_s: float) -> None:
+        """Let others have their turns, and while many messages come in most of the time."""
+        grown_bytes, passed_s = log.log_end - self._seen_end, now_s - self._seen_s
+        self._seen_end, self._seen_s = log.log_end, now_s
+        is_busy = grown_bytes > _BUSY_BYTES_A_SECOND * passed_s
+        rest_s = min((now_s - begun_s) * _REST_TURNS, _MAX_REST_S) if is_busy else 0.0
         self._later = self._loop.call_later(rest_s, self._push_later)
 
     def _send_log(self, end: MasterEnd, log: LogSource) -> int:
@@ -271,7 +275,7 @@ class SlaveConnection(asyncio.Protocol):
     def _start(self, start: StartTransfer) -> None:
         self.replica = self._keeper.on_joined(self, start)
         assert self.end is not None
-        self._seen_end = self._sending.log.log_end
+        self._seen_end, self._seen_s = self._sending.log.log_end, time.perf_counter()
         self._set_timer(self.end.next_tick_s)
         if self._sending.make_feed is not None and self.end.dialect.has_tables:
             self._feed = self._sending.make_feed(self._feed_soon)

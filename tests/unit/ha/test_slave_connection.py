@@ -133,6 +133,7 @@ def test_a_slave_that_catches_up_rests_only_while_messages_come_in(
     monkeypatch.setattr(slave_connection, "_TURN_BYTES", 1)
     monkeypatch.setattr(slave_connection, "_REST_TURNS", 1e12)
     monkeypatch.setattr(slave_connection, "_MAX_REST_S", 3600.0)
+    monkeypatch.setattr(slave_connection, "_BUSY_BYTES_A_SECOND", 0)
 
     async def run() -> None:
         master = _Master()
