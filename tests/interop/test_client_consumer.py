@@ -109,7 +109,8 @@ def test_in_order_members_share_the_queues_of_a_rocketmq_broker(partner: Partner
                 runs.append(asyncio.create_task(second.run(second_handled)))
                 await until(lambda: are_shared([first, second], _QUEUES))
                 await send(partner.namesrv, 40, topic=partner.topic, start=40)
-                await until(lambda: len(first_handled.messages) + len(second_handled.messages) == 80)
+                # A message that was on its way when its queue changed hands may come to both.
+                await until(lambda: len(_places(first_handled) | _places(second_handled)) == 80)
         await asyncio.gather(*runs)
         for handled in (first_handled, second_handled):
             for queue_id in range(_QUEUES):
@@ -117,6 +118,10 @@ def test_in_order_members_share_the_queues_of_a_rocketmq_broker(partner: Partner
                 assert offsets == sorted(offsets)
 
     in_loop(scenario())
+
+
+def _places(handled: Handled) -> set[tuple[int, int]]:
+    return {(message.queue.queue_id, message.queue_offset) for message in handled.messages}
 
 
 def test_an_operator_resets_a_group_and_sees_what_its_members_do(partner: Partner) -> None:
@@ -135,9 +140,9 @@ def test_an_operator_resets_a_group_and_sees_what_its_members_do(partner: Partne
             )
             assert "PROP_CONSUMER_START_TIMESTAMP" in printed[0]
             assert "#Consumer MQ Detail#" in printed[0]
-            await until(lambda: len(handled.messages) == 80)
+            # The reset may meet some that are being fetched: those may come once more.
+            await until(lambda: len(handled.tries) == 40 and min(handled.tries.values()) >= 2)
         await runs
-        assert set(handled.tries.values()) == {2}
 
     in_loop(scenario())
 
