@@ -116,7 +116,7 @@ class StepWatch:
 async def drop_when_in_step(state: BrokerState) -> None:
     """Delete what was set aside when this slave is in step and its log on disk. Runs until cancelled."""
     root, loop = state.store.root, asyncio.get_running_loop()
-    watch = StepWatch(quiet_s=1 + state.ha.ha_send_heartbeat_interval / 1000)
+    watch = StepWatch(quiet_s=1 + state.ha.heartbeat_s)
     while await asyncio.to_thread(aside_folders, root):
         follower = state.replication.follower
         if follower is None or not follower.is_transferring:

@@ -2,7 +2,8 @@
 
 Pure: ``admission`` (who is let in, and from where), ``master_link`` and ``slave_link`` (the two ends of a
 link), ``replicas`` (whose acks count), ``waiters`` (sends in the order in which they are released),
-``throttle``. Shells: ``acceptor`` (a master's port), ``follower`` (a slave).
+``link_times`` (heartbeats, silence), ``throttle``. Shells: ``acceptor`` (a master's port), ``follower`` (a
+slave).
 
 With RocketMQ: ``peers`` (from where its dialect may be spoken), ``classic_master`` and ``classic_slave`` (the
 same two ends), ``classic_frames`` (where frames end), ``record_walk`` (whether bytes can follow in a log).

@@ -27,6 +27,7 @@ from tanist.ha.slave_connection import Crcs, Sending, SlaveConnection
 from tanist.ha.tables import FeedMaker
 from tanist.ha.tls_handshakes import tell_failed_handshakes
 from tanist.ha.told import ToldRefusals
+from tanist.ha.wire import UNKNOWN_PEER
 from tanist.protocol.ha_hello import HELLO_S, NONCE_BYTES
 from tanist.store import MessageStore
 
@@ -37,7 +38,6 @@ MAX_UNPROVEN = 64
 _MAX_REFUSED_HOSTS = 256
 _CLASSIC_BUFFER_BYTES = 64 << 10
 """Whoever is let in by his address alone gets no more of the system's memory than RocketMQ gives."""
-_UNKNOWN_PEER = "?:0"
 _CLASSIC_PAUSE_S = 1.0
 """A slave of RocketMQ 4 that was refused is back at once, again and again: it is heard once in this time."""
 _REFUSALS = frozenset(CloseKind) - {CloseKind.LOST, CloseKind.STOPPED, CloseKind.REPLACED, CloseKind.SILENT}
@@ -137,13 +137,11 @@ class Acceptor:
         if refused_s is not None:
             connection.hold(refused_s + _CLASSIC_PAUSE_S)
         # A slave of RocketMQ says nothing for 5 s after it has connected.
-        return self._master.settings.ha_housekeeping_interval / 1000
+        return self._master.settings.silence_s
 
     def choose_end(self, connection: SlaveConnection, first: bytes) -> MasterEnd | CloseLink:
         settings = self._master.settings
         now_s = connection.opened_s
-        heartbeat_s = settings.ha_send_heartbeat_interval / 1000
-        silence_s = settings.ha_housekeeping_interval / 1000
         match self._peers.dialect(first[0], _host(connection.wire.peer)):
             case Dialect.TANIST:
                 return MasterLink(
@@ -151,8 +149,8 @@ class Acceptor:
                     nonce=secrets.token_bytes(NONCE_BYTES),
                     look_at_log=self._look_at_log,
                     now_s=now_s,
-                    heartbeat_s=heartbeat_s,
-                    silence_s=silence_s,
+                    heartbeat_s=settings.heartbeat_s,
+                    silence_s=settings.silence_s,
                 )
             case Dialect.CLASSIC:
                 connection.wire.set_buffers(_CLASSIC_BUFFER_BYTES)
@@ -161,8 +159,8 @@ class Acceptor:
                     first_for_empty=self._look_at_log().first_for_empty,
                     batch_bytes=settings.ha_transfer_batch_size,
                     now_s=now_s,
-                    heartbeat_s=heartbeat_s,
-                    silence_s=silence_s,
+                    heartbeat_s=settings.heartbeat_s,
+                    silence_s=settings.silence_s,
                 )
             case refusal:
                 return CloseLink(CloseKind.NO_HELLO, refusal)
@@ -242,7 +240,7 @@ class Acceptor:
                 connection.close(CloseKind.REPLACED, f"it is connected anew from {replica.peer}")
 
     def _on_bad_tls(self, reason: str) -> None:
-        self._tell_refused(_UNKNOWN_PEER, CloseKind.BAD_TLS, reason, received="")
+        self._tell_refused(UNKNOWN_PEER, CloseKind.BAD_TLS, reason, received="")
 
     def _note_refused(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
         peer = connection.wire.peer

@@ -88,3 +88,11 @@ class FollowLog:
 
 MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck
 SlaveAction: TypeAlias = SendBytes | CloseLink | AppendLog | ApplyTable | FollowLog
+
+
+def wrong_offset(*, own_end: int, master_offset: int) -> str:
+    """What is wrong with a frame that does not go where our log ends, in RocketMQ's words."""
+    return (
+        "master pushed offset not equal the max phy offset in slave, "
+        f"SLAVE: {own_end} MASTER: {master_offset}"
+    )

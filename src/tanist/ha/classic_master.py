@@ -15,6 +15,7 @@ from enum import Enum
 
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
 from tanist.ha.classic_frames import Log, record_bytes, record_end_behind, whole_records
+from tanist.ha.link_times import LinkTimes
 from tanist.ha.replicas import Dialect
 from tanist.protocol.ha_classic import TRANSFER_HEADER_BYTES, ReportDecoder, encode_transfer_header
 from tanist.protocol.ha_link import AckKind
@@ -52,12 +53,11 @@ class ClassicMasterLink:
     _reports: ReportDecoder = field(default_factory=ReportDecoder, init=False)
     _record_end: int = field(default=0, init=False)
     """Where the record ends that was sent only in part."""
-    _read_s: float = field(default=0.0, init=False)
-    _written_s: float = field(default=0.0, init=False)
+    _times: LinkTimes = field(init=False)
 
     def __post_init__(self) -> None:
         self.batch_bytes = min(self.batch_bytes, _MOST_BODY_BYTES)
-        self._read_s = self._written_s = self.now_s
+        self._times = LinkTimes(self.now_s, self.heartbeat_s, self.silence_s)
 
     @property
     def is_transferring(self) -> bool:
@@ -75,12 +75,12 @@ class ClassicMasterLink:
     def next_tick_s(self) -> float:
         """When ``on_tick`` has something to do."""
         if self.is_transferring:
-            return min(self._read_s + self.silence_s, self._written_s + self.heartbeat_s)
+            return self._times.next_tick_s
         return self.now_s + self.silence_s
 
     def on_bytes(self, data: bytes, *, now_s: float) -> list[MasterAction]:
         """The slave sent something. Of several reports the newest counts."""
-        self._read_s = now_s
+        self._times.read_s = now_s
         report = self._reports.feed(data)
         match self.state:
             case ClassicState.REPORT if report is not None:
@@ -102,7 +102,7 @@ class ClassicMasterLink:
             first_bytes = record_bytes(self.log.read_ahead(self.sent_to, BLANK_BYTES), 0)
             self._record_end = self.sent_to + first_bytes
         self.sent_to = log_end
-        self._written_s = now_s
+        self._times.written_s = now_s
 
     def on_tick(self, *, log_end: int, now_s: float) -> list[MasterAction]:  # noqa: ARG002
         """Some time has passed."""
@@ -111,11 +111,9 @@ class ClassicMasterLink:
                 if now_s - self.now_s >= self.silence_s:
                     return self._close(CloseKind.TOO_SLOW, f"no report within {self.silence_s:.0f} s")
             case ClassicState.TRANSFER:
-                silent_s = now_s - self._read_s
-                if silent_s >= self.silence_s:
-                    return self._close(CloseKind.SILENT, f"nothing came for {silent_s * 1000:.0f} ms")
-                if now_s - self._written_s >= self.heartbeat_s:
-                    self._written_s = now_s
+                if (silent_ms := self._times.silent_ms(now_s)) is not None:
+                    return self._close(CloseKind.SILENT, f"nothing came for {silent_ms:.0f} ms")
+                if self._times.take_heartbeat(now_s):
                     return [SendBytes(encode_transfer_header(self.sent_to, 0))]
             case ClassicState.CLOSED:
                 pass
@@ -132,7 +130,7 @@ class ClassicMasterLink:
         self.state = ClassicState.TRANSFER
         self.acked_to = report
         self.sent_from = self.sent_to = report or self.first_for_empty
-        self._written_s = now_s
+        self._times.written_s = now_s
         # It acks what it has in memory.
         held_from = 0 if report else self.sent_from
         return [StartTransfer(self.sent_from, report, None, AckKind.RECEIVED, held_from=held_from)]

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tanist.errors import RemoteProtocolError
-from tanist.ha.actions import AppendLog, CloseKind, CloseLink, FollowLog, SendBytes, SlaveAction
+from tanist.ha.actions import AppendLog, CloseKind, CloseLink, FollowLog, SendBytes, SlaveAction, wrong_offset
+from tanist.ha.link_times import LinkTimes
 from tanist.ha.record_walk import RecordWalk
 from tanist.protocol.ha_classic import TransferDecoder, TransferHeader, encode_report
 from tanist.protocol.ha_link import AckKind
@@ -48,11 +49,10 @@ class ClassicSlaveLink:
     """Where the frame goes that is coming in, or the next one."""
     _held: bytearray = field(default_factory=bytearray, init=False)
     _decoder: TransferDecoder = field(default_factory=TransferDecoder, init=False)
-    _read_s: float = field(default=0.0, init=False)
-    _written_s: float = field(default=0.0, init=False)
+    _times: LinkTimes = field(init=False)
 
     def __post_init__(self) -> None:
-        self._read_s = self._written_s = self.now_s
+        self._times = LinkTimes(self.now_s, self.heartbeat_s, self.silence_s)
         self.acked_to = self.master_log_end = self._frame_offset = self.log_end
 
     @property
@@ -62,7 +62,7 @@ class ClassicSlaveLink:
     @property
     def next_tick_s(self) -> float:
         """When ``on_tick`` has something to do."""
-        return min(self._read_s + self.silence_s, self._written_s + self.heartbeat_s)
+        return self._times.next_tick_s
 
     def on_connected(self) -> list[SlaveAction]:
         """The master's port has answered: say from where on it is to send."""
@@ -70,7 +70,7 @@ class ClassicSlaveLink:
 
     def on_bytes(self, view: memoryview, *, now_s: float) -> tuple[list[SlaveAction], int]:
         """What to do about what came, and how much of it is used up."""
-        self._read_s = now_s
+        self._times.read_s = now_s
         actions: list[SlaveAction] = []
         if self.state is not ClassicState.CLOSED:
             try:
@@ -94,18 +94,16 @@ class ClassicSlaveLink:
         if self.state is ClassicState.CLOSED or held_to <= self.acked_to:
             return []
         self.acked_to = held_to
-        self._written_s = now_s
+        self._times.written_s = now_s
         return [SendBytes(encode_report(held_to))]
 
     def on_tick(self, *, now_s: float) -> list[SlaveAction]:
         """Some time has passed."""
         if self.state is ClassicState.CLOSED:
             return []
-        silent_s = now_s - self._read_s
-        if silent_s >= self.silence_s:
-            return self._close(CloseKind.SILENT, f"the master did not respond for {silent_s * 1000:.0f} ms")
-        if now_s - self._written_s >= self.heartbeat_s:
-            self._written_s = now_s
+        if (silent_ms := self._times.silent_ms(now_s)) is not None:
+            return self._close(CloseKind.SILENT, f"the master did not respond for {silent_ms:.0f} ms")
+        if self._times.take_heartbeat(now_s):
             return [SendBytes(encode_report(self.acked_to))]
         return []
 
@@ -121,10 +119,7 @@ class ClassicSlaveLink:
                     f"mappedFileSizeCommitLog, now {self.file_bytes}, to the master's"
                 )
         elif header.log_offset != self._frame_offset:
-            raise _WrongOffset(
-                "master pushed offset not equal the max phy offset in slave, "
-                f"SLAVE: {self._frame_offset} MASTER: {header.log_offset}"
-            )
+            raise _WrongOffset(wrong_offset(own_end=self._frame_offset, master_offset=header.log_offset))
         if header.size_bytes:
             self._frame_offset = header.log_offset
         if self.state is ClassicState.TRANSFER:

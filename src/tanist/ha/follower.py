@@ -234,8 +234,8 @@ class Follower:
             ),
             ack_kind=slave.settings.ha_ack_mode.kind,
             now_s=self._loop.time(),
-            heartbeat_s=slave.settings.ha_send_heartbeat_interval / 1000,
-            silence_s=slave.settings.ha_housekeeping_interval / 1000,
+            heartbeat_s=slave.settings.heartbeat_s,
+            silence_s=slave.settings.silence_s,
             asks_first=slave.settings.ha_compatibility is HaCompatibility.CLASSIC,
         )
 
@@ -250,8 +250,8 @@ class Follower:
             file_bytes=file_bytes,
             ack_kind=settings.ha_ack_mode.kind,
             now_s=self._loop.time(),
-            heartbeat_s=settings.ha_send_heartbeat_interval / 1000,
-            silence_s=settings.ha_housekeeping_interval / 1000,
+            heartbeat_s=settings.heartbeat_s,
+            silence_s=settings.silence_s,
         )
 
     def _received(self) -> Received:

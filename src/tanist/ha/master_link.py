@@ -15,6 +15,7 @@ from tanist.errors import RemoteProtocolError
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
 from tanist.ha.admission import MasterLog, judge_hello, judge_log
 from tanist.ha.keys import HaKeys
+from tanist.ha.link_times import LinkTimes
 from tanist.ha.replicas import Dialect
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
@@ -72,11 +73,10 @@ class MasterLink:
     _reader: HelloReader = field(default_factory=HelloReader, init=False)
     _transcript: list[bytes] = field(default_factory=list[bytes], init=False)
     _held: bytearray = field(default_factory=bytearray, init=False)
-    _read_s: float = field(default=0.0, init=False)
-    _written_s: float = field(default=0.0, init=False)
+    _times: LinkTimes = field(init=False)
 
     def __post_init__(self) -> None:
-        self._read_s = self._written_s = self.now_s
+        self._times = LinkTimes(self.now_s, self.heartbeat_s, self.silence_s)
 
     @property
     def is_transferring(self) -> bool:
@@ -86,12 +86,12 @@ class MasterLink:
     def next_tick_s(self) -> float:
         """When ``on_tick`` has something to do."""
         if self.state is MasterState.TRANSFER:
-            return min(self._read_s + self.silence_s, self._written_s + self.heartbeat_s)
+            return self._times.next_tick_s
         return self.now_s + HELLO_S
 
     def on_bytes(self, data: bytes, *, now_s: float) -> list[MasterAction]:
         """The slave sent something."""
-        self._read_s = now_s
+        self._times.read_s = now_s
         try:
             match self.state:
                 case MasterState.HELLO | MasterState.PROOF:
@@ -113,7 +113,7 @@ class MasterLink:
         assert self.state is MasterState.TRANSFER
         assert log_end >= self.sent_to
         self.sent_to = log_end
-        self._written_s = now_s
+        self._times.written_s = now_s
 
     def on_tick(self, *, log_end: int, now_s: float) -> list[MasterAction]:
         """Some time has passed."""
@@ -122,11 +122,9 @@ class MasterLink:
                 if now_s - self.now_s >= HELLO_S:
                     return self._close(CloseKind.TOO_SLOW, f"no proof within {HELLO_S:.0f} s")
             case MasterState.TRANSFER:
-                silent_s = now_s - self._read_s
-                if silent_s >= self.silence_s:
-                    return self._close(CloseKind.SILENT, f"nothing came for {silent_s * 1000:.0f} ms")
-                if now_s - self._written_s >= self.heartbeat_s:
-                    self._written_s = now_s
+                if (silent_ms := self._times.silent_ms(now_s)) is not None:
+                    return self._close(CloseKind.SILENT, f"nothing came for {silent_ms:.0f} ms")
+                if self._times.take_heartbeat(now_s):
                     return [SendBytes(encode_heartbeat(_heartbeat(log_end)))]
             case MasterState.CLOSED:
                 pass

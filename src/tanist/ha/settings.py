@@ -115,6 +115,16 @@ class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             )
         self._check_compatibility()
 
+    @property
+    def heartbeat_s(self) -> float:
+        """After so long without a byte to its peer an end of a link sends a heartbeat."""
+        return self.ha_send_heartbeat_interval / 1000
+
+    @property
+    def silence_s(self) -> float:
+        """After so long without a byte from its peer it gives the link up."""
+        return self.ha_housekeeping_interval / 1000
+
     def _check_compatibility(self) -> None:
         for key, text in (
             ("haAllowedAddresses", self.ha_allowed_addresses),

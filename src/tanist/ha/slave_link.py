@@ -11,9 +11,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tanist.errors import RemoteProtocolError
-from tanist.ha.actions import AppendLog, ApplyTable, CloseKind, CloseLink, FollowLog, SendBytes, SlaveAction
+from tanist.ha.actions import (
+    AppendLog,
+    ApplyTable,
+    CloseKind,
+    CloseLink,
+    FollowLog,
+    SendBytes,
+    SlaveAction,
+    wrong_offset,
+)
 from tanist.ha.admission import CrcBefore, tail_bytes
 from tanist.ha.keys import HaKeys
+from tanist.ha.link_times import LinkTimes
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
     GREETING,
@@ -84,11 +94,10 @@ class SlaveLink:
     _master: MasterHello | None = field(default=None, init=False)
     _reader: HelloReader = field(default_factory=HelloReader, init=False)
     _transcript: list[bytes] = field(default_factory=list[bytes], init=False)
-    _read_s: float = field(default=0.0, init=False)
-    _written_s: float = field(default=0.0, init=False)
+    _times: LinkTimes = field(init=False)
 
     def __post_init__(self) -> None:
-        self._read_s = self._written_s = self.now_s
+        self._times = LinkTimes(self.now_s, self.heartbeat_s, self.silence_s)
         self.log_end = self.acked_to = self.log.log_end
 
     @property
@@ -99,7 +108,7 @@ class SlaveLink:
     def next_tick_s(self) -> float:
         """When ``on_tick`` has something to do."""
         if self.state is SlaveState.TRANSFER:
-            return min(self._read_s + self.silence_s, self._written_s + self.heartbeat_s)
+            return self._times.next_tick_s
         return self.now_s + HELLO_S
 
     def on_connected(self) -> list[SlaveAction]:
@@ -111,7 +120,7 @@ class SlaveLink:
 
     def on_bytes(self, view: memoryview, *, now_s: float) -> tuple[list[SlaveAction], int]:
         """What to do about what came, and how much of it is used up; the rest comes again with more."""
-        self._read_s = now_s
+        self._times.read_s = now_s
         try:
             match self.state:
                 case SlaveState.GREETING:
@@ -137,7 +146,7 @@ class SlaveLink:
         if self.state is not SlaveState.TRANSFER or held_to <= self.acked_to:
             return []
         self.acked_to = held_to
-        self._written_s = now_s
+        self._times.written_s = now_s
         return [SendBytes(encode_ack(Ack(self.ack_kind, LogOffset(held_to))))]
 
     def on_tick(self, *, now_s: float) -> list[SlaveAction]:
@@ -147,13 +156,9 @@ class SlaveLink:
                 if now_s - self.now_s >= HELLO_S:
                     return self._close(CloseKind.TOO_SLOW, f"no answer within {HELLO_S:.0f} s")
             case SlaveState.TRANSFER:
-                silent_s = now_s - self._read_s
-                if silent_s >= self.silence_s:
-                    return self._close(
-                        CloseKind.SILENT, f"the master did not respond for {silent_s * 1000:.0f} ms"
-                    )
-                if now_s - self._written_s >= self.heartbeat_s:
-                    self._written_s = now_s
+                if (silent_ms := self._times.silent_ms(now_s)) is not None:
+                    return self._close(CloseKind.SILENT, f"the master did not respond for {silent_ms:.0f} ms")
+                if self._times.take_heartbeat(now_s):
                     beat = Heartbeat(LogOffset(self.log_end), epoch=0, confirmed_to=LogOffset(0))
                     return [SendBytes(encode_heartbeat(beat))]
             case SlaveState.CLOSED:
@@ -253,11 +258,7 @@ class SlaveLink:
         return actions, used
 
     def _off(self, master_offset: int, own_end: int) -> list[SlaveAction]:
-        return self._close(
-            CloseKind.WRONG_OFFSET,
-            "master pushed offset not equal the max phy offset in slave, "
-            f"SLAVE: {own_end} MASTER: {master_offset}",
-        )
+        return self._close(CloseKind.WRONG_OFFSET, wrong_offset(own_end=own_end, master_offset=master_offset))
 
     def _close(self, kind: CloseKind, reason: str) -> list[SlaveAction]:
         self.state = SlaveState.CLOSED

@@ -17,6 +17,9 @@ from tanist.model.host import host_and_port
 HIGH_WATER_BYTES = 256 << 10
 LOW_WATER_BYTES = 64 << 10
 
+UNKNOWN_PEER = "?:0"
+"""What a peer is called of which the address is not known."""
+
 Pieces: TypeAlias = Sequence[bytes | memoryview]
 
 
@@ -74,6 +77,6 @@ class Wire:
 
 def _name(peername: tuple[str, int] | None) -> str:
     if peername is None:
-        return "?:0"
+        return UNKNOWN_PEER
     host, port = peername[:2]
     return host_and_port(host, port)
