@@ -11,6 +11,7 @@ from tests.support.rocketmq.scenario import StepFailed
 from tests.support.rocketmq.stock_client import Producer, StockClients
 from tests.support.site import Site, bodies, duplicate_count, numbered, wait_until
 from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
+from tests.support.topics import create_topic, route_brokers
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.partner("java", "maven")
@@ -20,16 +21,20 @@ TOPIC_NOT_EXIST = 17
 
 @pytest.fixture
 def pair(own_names: NameServerProcess, tmp_path: Path) -> Iterator[tuple[BrokerProcess, BrokerProcess]]:
-    """Two brokers of one cluster."""
+    """Two brokers of one cluster, and a topic that clients find at both."""
     with (
         BrokerProcess(tmp_path / "a", own_names.address, name="broker-a") as first,
         BrokerProcess(tmp_path / "b", own_names.address, name="broker-b") as second,
     ):
+        # Were it made by the first messages, a client that looks between two of them would see one broker.
+        for broker in (first, second):
+            create_topic(broker.address, "T")
+        wait_until(lambda: route_brokers(own_names.address, "T") == {"broker-a", "broker-b"})
         yield first, second
 
 
 def send_to_both(producer: Producer) -> None:
-    """Create the topic at both brokers; from now on the producer takes them in turn."""
+    """From now on the producer takes both brokers in turn."""
     sent = producer.send("T", numbered(16))
     assert {one.broker_name for one in sent} == {"broker-a", "broker-b"}
 

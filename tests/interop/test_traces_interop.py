@@ -4,12 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tanist.protocol import Command, RequestCode, ResponseCode
-from tanist.protocol.headers.topics import UpdateTopicRequest
 from tests.support.rocketmq.stock_client import PushConsumer, StockClients
 from tests.support.site import Site, bodies, numbered, wait_until
 from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
-from tests.support.wire import Wire
+from tests.support.topics import create_topic
 
 pytestmark = pytest.mark.partner("java", "maven")
 
@@ -50,17 +48,3 @@ def is_traced(traces: PushConsumer, message_id: str) -> bool:
     for one in traces.received(0):
         kinds |= {line.split(b"\x01")[0] for line in one.body.split(b"\x02") if message_id.encode() in line}
     return kinds == {b"Pub", b"SubBefore", b"SubAfter"}
-
-
-def create_topic(address: str, topic: str) -> None:
-    header = UpdateTopicRequest(
-        topic=topic,
-        default_topic="TBW102",
-        read_queue_count=4,
-        write_queue_count=4,
-        perm=6,
-        topic_filter_type="SINGLE_TAG",
-    )
-    with Wire(address) as wire:
-        answer = wire.ask(Command.request(RequestCode.UPDATE_AND_CREATE_TOPIC, header))
-    assert answer.code == ResponseCode.SUCCESS
