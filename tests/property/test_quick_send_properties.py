@@ -146,12 +146,17 @@ def test_an_envelope_is_read_alike(header: bytes) -> None:
     assert quick == careful
 
 
-def _decoded(header: bytes) -> tuple[Command, SendMessageRequestV2 | None] | None:
-    """The command, and its fields if they are those of a send."""
+def _decoded(header: bytes) -> tuple[Command, SendMessageRequestV2 | None] | str | None:
+    """The command, and its fields if they are those of a send; if none can be read, why not."""
     try:
         command = decode_json_header(header, memoryview(b""))
     except (ProtocolError, ResponseError):
         return None
+    try:
+        # They are read when they are needed, here to compare.
+        _ = command.ext
+    except ProtocolError as error:
+        return str(error)
     try:
         return command, command.header(SendMessageRequestV2)
     except ProtocolError:

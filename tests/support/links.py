@@ -6,13 +6,16 @@ from dataclasses import dataclass, field
 from tanist.ha.actions import (
     AppendLog,
     ApplyTable,
+    BeginEpoch,
     CloseLink,
+    ConfirmTo,
     FollowLog,
     MasterAction,
     SendBytes,
     SlaveAction,
     StartTransfer,
     TakeAck,
+    TruncateTo,
 )
 from tanist.ha.admission import MasterLog
 from tanist.ha.keys import HaKeys
@@ -164,6 +167,8 @@ class SlaveSide:
                     self.incarnation = incarnation or self.incarnation
                 case CloseLink():
                     self.closed = action
+                case TruncateTo() | BeginEpoch() | ConfirmTo():
+                    raise AssertionError(action)
         self.sent += out
         return out
 

@@ -42,6 +42,11 @@ _LEAST = {
     "max_subscription_group_count": 1,
     "max_msgs_num_batch": 1,
     "default_query_max_num": 1,
+    "controller_heart_beat_timeout_mills": 100,
+    "broker_heartbeat_interval": 10,
+    "sync_broker_metadata_period": 1,
+    "sync_controller_metadata_period": 1,
+    "check_sync_state_set_period": 1,
 }
 """The least value of each number that is a count, a size or a time; the most is Java's greatest int."""
 _INTERVALS = frozenset(
@@ -115,6 +120,24 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
     namesrv_addr: str = ""
     """Name servers, separated by semicolons."""
+    enable_controller_mode: bool = False
+    """Whether a controller says who is master; ``brokerRole`` and ``brokerId`` then follow from that."""
+    controller_addr: str = ""
+    """Controllers, separated by semicolons."""
+    controller_heart_beat_timeout_mills: int = 3_000
+    """After so long without a heartbeat the controller takes this broker for gone; as master it has stopped
+    to acknowledge by then. RocketMQ's default is 10 s."""
+    broker_heartbeat_interval: int = 500
+    """To the controllers. RocketMQ's default is 1 s."""
+    sync_broker_metadata_period: int = 5_000
+    """How often the controller is asked who is master, beside being told."""
+    sync_controller_metadata_period: int = 10_000
+    """How often it is asked which controller leads."""
+    check_sync_state_set_period: int = 5_000
+    broker_election_priority: int = INT32_MAX
+    """Of replicas that are equally good the one with the lowest number becomes master."""
+    store_path_broker_identity: str = ""
+    """The file with the id that the controller gave; by default ``brokerIdentity`` in the store."""
     bind_address: str = "127.0.0.1"
     listen_port: int = 10911
     """With 0 the system chooses one, and there is no second port: the one below it may be anybody's."""
@@ -205,9 +228,12 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         for name in ("bind_address", "broker_ip1"):
             if not is_address(value := getattr(self, name)):
                 raise ConfigError(_KEYS[name], value, "an IP address, not a name")
-        for server in self.name_servers:
-            if not is_host_and_port(server):
-                raise ConfigError("namesrvAddr", server, "host:port, several separated by semicolons")
+        for key, servers in (("namesrvAddr", self.name_servers), ("controllerAddr", self.controllers)):
+            for server in servers:
+                if not is_host_and_port(server):
+                    raise ConfigError(key, server, "host:port, several separated by semicolons")
+        if self.enable_controller_mode and not self.controllers:
+            raise ConfigError("controllerAddr", "", "host:port of a controller: enableControllerMode is true")
 
     def _check_trace_topic(self) -> None:
         try:
@@ -219,7 +245,11 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def name_servers(self) -> tuple[str, ...]:
-        return tuple(address for part in self.namesrv_addr.split(";") if (address := part.strip()))
+        return _parts(self.namesrv_addr)
+
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        return _parts(self.controller_addr)
 
     @property
     def address(self) -> str:
@@ -233,7 +263,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def locked_keys(self) -> frozenset[str]:
         """What nobody may change over the wire, whatever else may be."""
-        return frozenset(key for part in self.config_black_list.split(";") if (key := part.strip()))
+        return frozenset(_parts(self.config_black_list))
 
     @property
     def register_period_s(self) -> float:
@@ -254,6 +284,11 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def is_writable(self) -> bool:
         return bool(self.broker_permission & WRITE)
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    """What semicolons separate."""
+    return tuple(part for each in text.split(";") if (part := each.strip()))
 
 
 _KEYS = {field.name: field.encode_name for field in msgspec.structs.fields(BrokerSettings)}

@@ -85,6 +85,15 @@ class LogWriter:
         self._turn_soon()
         return log_end
 
+    def truncate_to(self, log_offset: int) -> None:
+        """Cut our log where it last agrees with the master's."""
+        self._store.truncate_to(log_offset)
+
+    def confirm_to(self, log_offset: int) -> None:
+        """Let consumers see the log up to here, as far as we hold it."""
+        self._store.dispatcher.confirmed_to = log_offset
+        self._turn_soon()
+
     def _turn_soon(self) -> None:
         if self._due_turn is None:
             self._due_turn = self._loop.call_soon(self._turn)

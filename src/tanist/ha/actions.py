@@ -86,8 +86,35 @@ class FollowLog:
     """None if it does not tell, and sends no tables either."""
 
 
+@dataclass(frozen=True, slots=True)
+class TruncateTo:
+    """Keep our log only up to here, where it last agrees with the master's; then call ``on_truncated``.
+
+    What is cut was never confirmed. It is kept beside the log, as a file that can be read.
+    """
+
+    log_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeginEpoch:
+    """Write down that the master of this epoch wrote the log from here on, before its bytes are appended."""
+
+    epoch: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmTo:
+    """All replicas in step hold the log up to here: consumers may see so much of it, as far as we hold it."""
+
+    confirmed_to: int
+
+
 MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck
-SlaveAction: TypeAlias = SendBytes | CloseLink | AppendLog | ApplyTable | FollowLog
+SlaveAction: TypeAlias = (
+    SendBytes | CloseLink | AppendLog | ApplyTable | FollowLog | TruncateTo | BeginEpoch | ConfirmTo
+)
 
 
 def wrong_offset(*, own_end: int, master_offset: int) -> str:

@@ -89,6 +89,10 @@ class ClassicSlaveLink:
         """The bytes that were last to be appended are."""
         self.log_end = log_end
 
+    def on_truncated(self) -> list[SlaveAction]:
+        """With fixed roles nothing is ever cut."""
+        raise AssertionError("no cut was asked for")
+
     def on_held(self, held_to: int, *, now_s: float) -> list[SlaveAction]:
         """As much as acks promise is ours up to here: report it, if it is more than was reported."""
         if self.state is ClassicState.CLOSED or held_to <= self.acked_to:

@@ -89,6 +89,12 @@ class Slave:
     """Appends bytes of the master's log at our end; the new end."""
     when_flushed: Callable[[int, FlushDone], None]
     """Tells when the log is on the disk up to an offset."""
+    truncate_to: Callable[[int], None]
+    """Cuts our log where it last agrees with the master's."""
+    begin_epoch: Callable[[int, int], None]
+    """Writes down from where on the log is of an epoch's master."""
+    confirm_to: Callable[[int], None]
+    """Lets consumers see the log up to here."""
     sink: TableSink | None
     clock: Clock
 
@@ -259,6 +265,9 @@ class Follower:
             append=self._slave.append,
             follow_log=self._on_accepted,
             apply_table=self._slave.sink.apply if self._slave.sink is not None else None,
+            truncate_to=self._slave.truncate_to,
+            begin_epoch=self._slave.begin_epoch,
+            confirm_to=self._slave.confirm_to,
             when_flushed=self._slave.when_flushed,
             on_read=self._on_read,
             on_written=self._on_written,

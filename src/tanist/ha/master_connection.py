@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.errors import MQError
-from tanist.ha.actions import AppendLog, ApplyTable, CloseKind, CloseLink, FollowLog, SendBytes, SlaveAction
+from tanist.ha.actions import (
+    AppendLog,
+    ApplyTable,
+    BeginEpoch,
+    CloseKind,
+    CloseLink,
+    ConfirmTo,
+    FollowLog,
+    SendBytes,
+    SlaveAction,
+    TruncateTo,
+)
 from tanist.ha.slave_end import SlaveEnd
 from tanist.ha.wire import Wire
 from tanist.protocol.ha_link import AckKind
@@ -30,6 +41,10 @@ class Received:
     append: Callable[[int, memoryview], int]
     follow_log: Callable[[bytes | None], None]
     apply_table: Callable[[bytes], None] | None
+    truncate_to: Callable[[int], None]
+    begin_epoch: Callable[[int, int], None]
+    """An epoch, and where it begins."""
+    confirm_to: Callable[[int], None]
     when_flushed: Callable[[int, FlushDone], None]
     """Tells when the log is on the disk up to an offset."""
     on_read: Callable[[int, int], None]
@@ -118,23 +133,30 @@ class MasterConnection(asyncio.BufferedProtocol):
 
     def _carry_out(self, actions: list[SlaveAction]) -> None:
         for action in actions:
-            match action:
-                case SendBytes(data):
-                    self._wire.send((data,))
-                    self._received.on_written()
-                case AppendLog(log_offset, body):
-                    if not self._append(log_offset, body):
-                        return
-                case ApplyTable(change):
-                    if not self._apply(change):
-                        return
-                case FollowLog(incarnation):
-                    if not self._follow(incarnation):
-                        return
-                    # Heartbeats may be due sooner than the end of the hello was.
-                    self._set_timer()
-                case CloseLink():
-                    self._close(action)
+            if not self._do(action):
+                return
+
+    def _do(self, action: SlaveAction) -> bool:
+        """Whether what follows is to be done too: not if the link ends because this failed."""
+        match action:
+            case SendBytes(data):
+                self._wire.send((data,))
+                self._received.on_written()
+            case AppendLog(log_offset, body):
+                return self._append(log_offset, body)
+            case ApplyTable(change):
+                return self._apply(change)
+            case FollowLog(incarnation):
+                return self._follow(incarnation)
+            case TruncateTo(log_offset):
+                return self._truncate(log_offset)
+            case BeginEpoch(epoch, start):
+                return self._begin_epoch(epoch, start)
+            case ConfirmTo(confirmed_to):
+                self._received.confirm_to(confirmed_to)
+            case CloseLink():
+                self._close(action)
+        return True
 
     def _append(self, log_offset: int, body: memoryview) -> bool:
         """Whether the bytes are in our log. What is not is never acked, and nothing behind it is taken."""
@@ -151,8 +173,29 @@ class MasterConnection(asyncio.BufferedProtocol):
         )
 
     def _follow(self, incarnation: bytes | None) -> bool:
-        return self._is_done(
+        is_done = self._is_done(
             lambda: self._received.follow_log(incarnation), CloseKind.STORE, "the log can not be followed"
+        )
+        if is_done:
+            # Heartbeats may be due sooner than the end of the hello was.
+            self._set_timer()
+        return is_done
+
+    def _truncate(self, log_offset: int) -> bool:
+        is_done = self._is_done(
+            lambda: self._received.truncate_to(log_offset),
+            CloseKind.STORE,
+            f"the log is not cut at {log_offset}",
+        )
+        if is_done:
+            self._carry_out(self._link.on_truncated())
+        return is_done
+
+    def _begin_epoch(self, epoch: int, start: int) -> bool:
+        return self._is_done(
+            lambda: self._received.begin_epoch(epoch, start),
+            CloseKind.STORE,
+            f"epoch {epoch} at {start} is not written down",
         )
 
     def _is_done(self, act: Callable[[], None], kind: CloseKind, what: str) -> bool:

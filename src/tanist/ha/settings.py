@@ -22,6 +22,7 @@ _LEAST = {
     "min_in_sync_replicas": 1,
     "slave_timeout": 1,
     "ha_slave_fallbehind_max": 1,
+    "ha_max_time_slave_not_catchup": 1,
 }
 """The least value of each number; the most is Java's greatest int."""
 
@@ -39,6 +40,9 @@ class HaCompatibility(Enum):
 
     NONE = "none"
     CLASSIC = "classic"
+    """Those with fixed roles."""
+    AUTOSWITCH = "autoswitch"
+    """Those of 5.1.1 and later under a controller."""
 
 
 class HaAckMode(Enum):
@@ -86,6 +90,13 @@ class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     slave_timeout: int = 3_000
     ha_slave_fallbehind_max: int = 256 << 20
     """A slave that lags by as much is not worth waiting for."""
+    all_ack_in_sync_state_set: bool = True
+    """Under a controller: whether a send waits for every replica of the sync state set, so that none of them
+    can become master without it. RocketMQ's default is false."""
+    ha_max_time_slave_not_catchup: int = 15_000
+    """Under a controller: after so long behind, a slave leaves the sync state set."""
+    async_learner: bool = False
+    """Under a controller: whether this replica only follows; it is in no sync state set and never master."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.ha_listen_port <= MAX_PORT:
@@ -136,10 +147,12 @@ class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
                 raise ConfigError(
                     key, text, f"addresses or networks separated by semicolons: {error}"
                 ) from error
-        is_classic = self.ha_compatibility is HaCompatibility.CLASSIC
-        if is_classic and self.ha_authentication is HaAuthentication.TLS:
+        is_for_rocketmq = self.ha_compatibility is not HaCompatibility.NONE
+        if is_for_rocketmq and self.ha_authentication is HaAuthentication.TLS:
             raise ConfigError(
-                "haCompatibility", "classic", "none with haAuthentication=tls: RocketMQ speaks none"
+                "haCompatibility",
+                self.ha_compatibility.value,
+                "none with haAuthentication=tls: RocketMQ speaks none",
             )
 
 

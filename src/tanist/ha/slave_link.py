@@ -141,6 +141,10 @@ class SlaveLink:
         """The bytes that were last to be appended are."""
         self.log_end = log_end
 
+    def on_truncated(self) -> list[SlaveAction]:
+        """With fixed roles nothing is ever cut."""
+        raise AssertionError("no cut was asked for")
+
     def on_held(self, held_to: int, *, now_s: float) -> list[SlaveAction]:
         """As much as acks promise is ours up to here: ack it, if it is more than was acked."""
         if self.state is not SlaveState.TRANSFER or held_to <= self.acked_to:

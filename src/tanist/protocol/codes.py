@@ -205,6 +205,7 @@ class RequestCode(IntEnum):
     AUTH_GET_ACL = 3009
     AUTH_LIST_ACL = 3010
     REBUILD_SLAVE = 20001  # ours, far from what RocketMQ uses
+    CONTROLLER_REPORT_DEAD_BROKER = 20002  # ours
     POP_MESSAGE = 200050
     ACK_MESSAGE = 200051
     PEEK_MESSAGE = 200052

@@ -53,6 +53,8 @@ class Dispatcher:
         self._runs: dict[tuple[str, int], _QueueRun] = {}
         self._fresh: list[tuple[tuple[str, int], Appended]] = []
         self.dispatched_to = log.log_start
+        self.confirmed_to: int | None = None
+        """Nothing behind this is indexed yet, so that consumers do not see it; None: all may be."""
         self._taken_ms = 0
         self.last_timestamp_ms = 0
         """The store time of the last record dispatched."""
@@ -70,7 +72,7 @@ class Dispatcher:
 
         A record that is not whole yet, as a slave may have at its end, waits for its rest.
         """
-        end = self._log.log_end if limit is None else min(limit, self._log.log_end)
+        end = self._end if limit is None else min(limit, self._end)
         self.dispatched_to = max(self.dispatched_to, self._log.log_start)
         count = self._fresh_batch(end)
         while self.dispatched_to < end and (batch := self._batch(end, BATCH_RECORDS)):
@@ -82,10 +84,10 @@ class Dispatcher:
 
         For who has others to serve: a slave that catches up has millions of records to index.
         """
-        end = self._log.log_end
+        end = self._end
         self.dispatched_to = max(self.dispatched_to, self._log.log_start)
         self._fresh_batch(end)
-        if self.dispatched_to == end:
+        if self.dispatched_to >= end:
             return False
         return self._batch(end, _STEP_RECORDS) == _STEP_RECORDS and self.dispatched_to < end
 
@@ -93,6 +95,12 @@ class Dispatcher:
         """Go on from an earlier offset, after the log was cut there."""
         self._fresh.clear()
         self.dispatched_to = LogOffset(min(self.dispatched_to, log_offset))
+
+    @property
+    def _end(self) -> int:
+        """Up to where records may be indexed now."""
+        log_end = self._log.log_end
+        return log_end if self.confirmed_to is None else min(self.confirmed_to, log_end)
 
     def _fresh_batch(self, end: int) -> int:
         """Index what was noted, as far as it follows what is indexed; how many records that were."""

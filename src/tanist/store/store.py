@@ -288,6 +288,10 @@ class MessageStore:
         """Write down that a new master's reign begins at the log's end, before it writes anything."""
         self._epochs.begin(epoch, self.log.log_end)
 
+    def follow_epoch(self, epoch: int, start: int) -> None:
+        """Write down that the log from ``start`` on is of an epoch, before its bytes are appended."""
+        self._epochs.begin(epoch, start)
+
     # Which log this is
 
     @property

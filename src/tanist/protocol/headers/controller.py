@@ -1,4 +1,7 @@
-"""The controller: ids, epochs, the sync state set, and who is master."""
+"""The controller: ids, epochs, the sync state set, and who is master.
+
+``master_ha_address`` is a field of ours: where slaves find the master's log, if it told.
+"""
 
 import msgspec
 
@@ -66,6 +69,7 @@ class RegisterReplicaResponse(Header, frozen=True, kw_only=True):
     master_address: str | None = None
     master_epoch: Int32 | None = None
     sync_state_set_epoch: Int32 | None = None
+    master_ha_address: str | None = None
 
 
 class ElectMasterRequest(Header, frozen=True, kw_only=True):
@@ -85,6 +89,7 @@ class ElectMasterResponse(Header, frozen=True, kw_only=True):
     master_address: str | None = None
     master_epoch: Int32 | None = None
     sync_state_set_epoch: Int32 | None = None
+    master_ha_address: str | None = None
 
 
 class AlterSyncStateSetRequest(Header, frozen=True, kw_only=True):
@@ -108,6 +113,7 @@ class ReplicaInfoResponse(Header, frozen=True, kw_only=True):
     master_broker_id: Int64 | None = None
     master_address: str | None = None
     master_epoch: Int32 | None = None
+    master_ha_address: str | None = None
 
 
 class NotifyRoleChangedRequest(Header, frozen=True, kw_only=True):
@@ -117,6 +123,7 @@ class NotifyRoleChangedRequest(Header, frozen=True, kw_only=True):
     master_epoch: Int32 | None = None
     sync_state_set_epoch: Int32 | None = None
     master_broker_id: Int64 | None = None
+    master_ha_address: str | None = None
 
 
 class CleanBrokerDataRequest(Header, frozen=True, kw_only=True):
@@ -141,3 +148,27 @@ class BrokerHeartbeatRequest(Header, frozen=True, kw_only=True):
     confirmed_to: LogOffset64 | None = msgspec.field(name="confirmOffset", default=None)
     heartbeat_timeout_ms: Int64 | None = msgspec.field(name="heartbeatTimeoutMills", default=None)
     election_priority: Int32 | None = None
+    session_id: str | None = None
+    """A field of ours, as are those that follow: another one for each start of the broker. Who sends it stops
+    to acknowledge as master when its lease is over, so it is not replaced before that."""
+    ha_address: str | None = None
+    tables_gap: str | None = None
+    """What this replica would lack as master: its tables are older than its log. None if nothing."""
+
+
+class BrokerHeartbeatResponse(Header, frozen=True, kw_only=True):
+    """Whether the heartbeat renewed a lease.
+
+    ``lease_epoch`` is the reign whose master may acknowledge for ``heartbeat_timeout_ms``, counted from when
+    it sent the heartbeat. It is None if it is not master, or if this controller does not lead.
+    """
+
+    lease_epoch: Int32 | None = None
+
+
+class ReportDeadBrokerRequest(Header, frozen=True, kw_only=True):
+    """Whoever saw a broker's process end tells it. Only who started it knows its ``session_id``."""
+
+    cluster_name: str
+    broker_name: str
+    session_id: str

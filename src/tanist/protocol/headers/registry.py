@@ -133,7 +133,9 @@ EXCHANGES: Mapping[C, Exchange] = MappingProxyType(
         C.UNREGISTER_BROKER: Exchange(nameserver.BrokerIdentityRequest),
         C.QUERY_DATA_VERSION: Exchange(nameserver.BrokerIdentityRequest, nameserver.QueryDataVersionResponse),
         C.GET_BROKER_MEMBER_GROUP: Exchange(nameserver.BrokerMemberGroupRequest),
-        C.BROKER_HEARTBEAT: Exchange(controller.BrokerHeartbeatRequest, is_one_way=True),
+        C.BROKER_HEARTBEAT: Exchange(
+            controller.BrokerHeartbeatRequest, controller.BrokerHeartbeatResponse, is_one_way=False
+        ),
         C.NOTIFY_MIN_BROKER_ID_CHANGE: Exchange(nameserver.NotifyMinBrokerIdRequest, is_one_way=True),
         # slave and master
         C.GET_ALL_TOPIC_CONFIG: Exchange(sync.GetTopicConfigPageRequest, sync.GetTopicConfigPageResponse),
