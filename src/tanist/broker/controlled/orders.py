@@ -23,7 +23,7 @@ class SlaveOrder:
     epoch: int
     master_id: int
     master: MasterPlace | None
-    """None if the controller did not tell the port for slaves, as RocketMQ's does not: the name server knows."""
+    """None if the controller did not tell the port for slaves, as RocketMQ's do not: name servers know it."""
     master_address: str | None = None
     """The master's own port. What a name server tells of another broker is from before this order."""
 
