@@ -113,6 +113,14 @@ class FlushFailed(StoreError):
     """The disk refused to make bytes durable. They may be lost: nothing after this is acknowledged."""
 
 
+class ReplicationError(MQError):
+    """Replicas do not agree on what each of them is."""
+
+
+class StaleEpoch(ReplicationError):
+    """Who speaks is of a reign that is over."""
+
+
 class RemotingError(MQError):
     """A request to a peer has no answer."""
 

@@ -14,6 +14,7 @@ from functools import partial
 from tanist.broker.client_ports import FLUSH_GRACE_S, ClientPorts
 from tanist.broker.delays.delivery import Delivery
 from tanist.broker.following import Following
+from tanist.broker.in_step import InStep, Report
 from tanist.broker.lasting import listed, running, saving
 from tanist.broker.operating.lag_lines import LagLines
 from tanist.broker.rebuilding import drop_when_in_step
@@ -21,6 +22,9 @@ from tanist.broker.settings import BrokerRole
 from tanist.broker.state import BrokerState
 from tanist.broker.tables_feed import TablesFeed
 from tanist.broker.transactions.keeper import TransactionKeeper
+from tanist.ha.ack_right import AckRight
+from tanist.ha.lease import Lease
+from tanist.ha.sync_state import SyncState
 from tanist.remoting import RemotingClient, TlsSettings
 
 _FOLLOWED_SAVE_MS = 1_000
@@ -45,7 +49,9 @@ class Duties:
     tls: TlsSettings | None
 
     @asynccontextmanager
-    async def master(self, ha_bound: socket.socket) -> AsyncGenerator[Reign]:
+    async def master(
+        self, ha_bound: socket.socket, in_step: InStep | None = None, ack_right: AckRight | None = None
+    ) -> AsyncGenerator[Reign]:
         """Be master while the block lasts, with this port for slaves."""
         state, reign = self.state, Reign()
         keeper, delivery = TransactionKeeper(state), Delivery(state)
@@ -58,6 +64,8 @@ class Duties:
                     ha_bound,
                     partial(TablesFeed, state),
                     is_waited_for=state.settings.broker_role is BrokerRole.SYNC_MASTER,
+                    watcher=in_step,
+                    ack_right=ack_right,
                 ),
             ):
                 self.ports.serve_as_master(keeper)
@@ -66,6 +74,20 @@ class Duties:
                         yield reign
                 finally:
                     await self._end_reign(reign, keeper)
+
+    @asynccontextmanager
+    async def reign(
+        self, ha_bound: socket.socket, sync_state: SyncState, lease: Lease, report: Report
+    ) -> AsyncGenerator[tuple[Reign, InStep]]:
+        """Be master under a controller while the block lasts."""
+        state = self.state
+        in_step = InStep(state, sync_state, report, lambda: state.replication.double_write.on_acked())
+        with listed(state.writer.on_appended, in_step.on_appended):
+            async with (
+                self.master(ha_bound, in_step, AckRight(lease, sync_state)) as reign,
+                running(self.tasks, {"sync state set": in_step.run}),
+            ):
+                yield reign, in_step
 
     async def _end_reign(self, reign: Reign, keeper: TransactionKeeper) -> None:
         if reign.lost_because is not None:

@@ -15,7 +15,8 @@ from tanist.broker.settings import BrokerSettings
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
 from tanist.errors import ConfigError
-from tanist.ha.acceptor import Acceptor, Master
+from tanist.ha.acceptor import Acceptor, Master, ReplicaWatcher
+from tanist.ha.ack_right import AckRight
 from tanist.ha.double_write import DoubleWrite
 from tanist.ha.follower import Follower, Slave
 from tanist.ha.keys import HaKeys
@@ -65,13 +66,21 @@ class Replication:
 
     @asynccontextmanager
     async def serving_slaves(
-        self, bound: socket.socket, make_feed: FeedMaker | None, *, is_waited_for: bool
+        self,
+        bound: socket.socket,
+        make_feed: FeedMaker | None,
+        *,
+        is_waited_for: bool,
+        watcher: ReplicaWatcher | None = None,
+        ack_right: AckRight | None = None,
     ) -> AsyncGenerator[None]:
-        """Let slaves follow while the block lasts."""
+        """Let slaves follow while the block lasts; under a controller with the right to acknowledge."""
         parts = self._parts
         self._begin_anew()
+        if ack_right is not None:
+            self.double_write.follow(ack_right.sync_state)
         if is_waited_for:
-            parts.writer.pending.use(self.double_write)
+            parts.writer.pending.use(self.double_write, ack_right)
         if parts.store.incarnation == NO_INCARNATION:
             parts.store.make_incarnation(secrets.token_bytes(INCARNATION_BYTES))
         master = Master(
@@ -82,6 +91,7 @@ class Replication:
             on_replicas=self.double_write.on_acked,
             make_feed=make_feed,
             clock=parts.clock,
+            watcher=watcher,
         )
         self.acceptor = acceptor = Acceptor(master, tls=_server_tls(parts.ha, parts.tls))
         with listed(parts.writer.on_appended, acceptor.on_appended):

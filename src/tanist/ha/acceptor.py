@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from tanist.clock import Clock
 from tanist.ha.actions import CloseKind, CloseLink, StartTransfer
@@ -43,6 +44,16 @@ _CLASSIC_PAUSE_S = 1.0
 _REFUSALS = frozenset(CloseKind) - {CloseKind.LOST, CloseKind.STOPPED, CloseKind.REPLACED, CloseKind.SILENT}
 
 
+class ReplicaWatcher(Protocol):
+    """Keeps account of who follows."""
+
+    def on_joined(self, replica: Replica) -> None: ...
+
+    def on_acked(self, replica: Replica) -> None: ...
+
+    def on_left(self, replica: Replica) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Master:
     """What the port serves, and whom it tells."""
@@ -55,6 +66,8 @@ class Master:
     """Called when a slave has acked more, has come, or is gone."""
     make_feed: FeedMaker | None
     clock: Clock
+    watcher: "ReplicaWatcher | None" = None
+    """Told of each slave, beside ``on_replicas`` and before it."""
 
 
 class Acceptor:
@@ -187,12 +200,16 @@ class Acceptor:
         )
         if before is not None:
             self._replace(before, replica)
+        if self._master.watcher is not None:
+            self._master.watcher.on_joined(replica)
         self._master.on_replicas()
         return replica
 
     def on_acked(self, connection: SlaveConnection, acked_to: int) -> None:
         assert connection.replica is not None
         connection.replica.acked_to = acked_to
+        if self._master.watcher is not None:
+            self._master.watcher.on_acked(connection.replica)
         self._master.on_replicas()
 
     def on_closed(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
@@ -204,7 +221,9 @@ class Acceptor:
                 "ha housekeeping, found this connection[%s] expired, %s", connection.wire.peer, reason
             )
         if connection.replica is not None:
-            self._master.replicas.leave(connection.replica)
+            is_gone = self._master.replicas.leave(connection.replica)
+            if is_gone and self._master.watcher is not None:
+                self._master.watcher.on_left(connection.replica)
             self._master.on_replicas()
             _log.info(
                 "slave left peer=%s id=%s acked_to=%d kind=%s reason=%s",

@@ -1,0 +1,232 @@
+"""Changes what a running broker is, as the controller orders: fenced, master or slave.
+
+    fenced --become_slave--> slave <--become_slave / become_master--> master
+       ^_______________________fence, or a role that can not be taken____|
+
+Store, tables and client connections stay. What belongs to a role is entered and left as a whole, by one task,
+one role after the other. A replica that becomes master first makes the log its own: what it holds is whole,
+can be read, and its reign is written down before it takes a message.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import msgspec
+
+from tanist.broker.controlled.orders import MasterOrder, RoleOrder, SlaveOrder
+from tanist.broker.duties import Duties, Reign
+from tanist.broker.in_step import InStep, Report
+from tanist.broker.master_place import MasterPlace
+from tanist.broker.queue_look import queue_bounds
+from tanist.broker.registration import Registration
+from tanist.broker.settings import MASTER_ID, BrokerRole
+from tanist.errors import MQError, StaleEpoch
+from tanist.ha.lease import Lease
+from tanist.ha.sync_state import SyncState
+
+_log = logging.getLogger(__name__)
+
+NO_ROLE_YET = "this broker has no role yet: it waits for the controller; see haStatus"
+
+
+@dataclass(slots=True)
+class _Asked:
+    """An order, and who waits until it is carried out."""
+
+    order: RoleOrder
+    is_held: asyncio.Future[None]
+
+
+class Roles:
+    """A ``RoleSwitch``. The broker runs ``run`` as long as it serves, and ends it with ``stop``."""
+
+    def __init__(
+        self,
+        duties: Duties,
+        registration: Registration,
+        ha_bound: socket.socket,
+        *,
+        broker_id: Callable[[], int],
+        report: Report,
+    ) -> None:
+        """``broker_id`` is the id that the controller gave, once there is a role."""
+        self._duties = duties
+        self._state = duties.state
+        self._registration = registration
+        self._ha_bound = ha_bound
+        self._broker_id = broker_id
+        self._report = report
+        self._asked: _Asked | None = None
+        self._changed = asyncio.Event()
+        self._is_stopping = False
+        self._reign: Reign | None = None
+        self.in_step: InStep | None = None
+        """The sync state set, while this broker is master."""
+        self.lease = Lease(0, now_s=self._state.clock.monotonic_s())
+        duties.ports.serve_fenced(NO_ROLE_YET)
+
+    # What the controller's side calls.
+
+    async def become_master(self, order: MasterOrder) -> None:
+        """Take messages as master of a new epoch. Returns when that has begun."""
+        if self._reign is not None:
+            self._lose(f"epoch {order.epoch} begins")
+        await self._ask(order)
+
+    async def become_slave(self, order: SlaveOrder) -> None:
+        """Follow the master of an epoch. Returns when that has begun."""
+        if self._reign is not None:
+            self._lose(f"replica {order.master_id} is master of epoch {order.epoch}")
+        await self._ask(order)
+
+    def fence(self, reason: str) -> None:
+        """Show and take no message from now on, and say why, until there is a role again."""
+        self._lose(reason)
+
+    def stop(self) -> None:
+        """Leave the role, cleanly, and have ``run`` return."""
+        self._is_stopping = True
+        self._changed.set()
+
+    # The task
+
+    async def run(self) -> None:
+        """Hold one role after the other, until ``stop``."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            if self._is_stopping:
+                return
+            asked, self._asked = self._asked, None
+            if asked is not None:
+                await self._hold(asked)
+
+    async def _hold(self, asked: _Asked) -> None:
+        """Take a role, hold it until something else is ordered, and leave it."""
+        async with AsyncExitStack() as stack:
+            try:
+                match asked.order:
+                    case MasterOrder() as order:
+                        await self._take_over(order, stack)
+                    case SlaveOrder() as order:
+                        await self._follow(order, stack)
+            except (MQError, OSError) as error:
+                self._duties.ports.serve_fenced(f"this broker could not take its role: {error}")
+                _log.error("role is not taken order=%s reason=%s", asked.order, error)
+                if not asked.is_held.done():
+                    asked.is_held.set_exception(error)
+                return
+            if not asked.is_held.done():
+                asked.is_held.set_result(None)
+            await self._changed.wait()
+
+    async def _ask(self, order: RoleOrder) -> None:
+        if self._asked is not None and not self._asked.is_held.done():
+            self._asked.is_held.cancel()
+        is_held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asked = _Asked(order, is_held)
+        self._changed.set()
+        await is_held
+
+    def _lose(self, reason: str) -> None:
+        """Nobody is told any more that a message is safe, from this very moment."""
+        if self._reign is not None:
+            self._reign.lost_because = reason
+        self._duties.ports.serve_fenced(f"this broker is not master: {reason}")
+        self._state.writer.pending.end_reign()
+
+    # Roles
+
+    async def _take_over(self, order: MasterOrder, stack: AsyncExitStack) -> None:
+        state = self._state
+        await self._own_log(order.epoch)
+        self._use_role(BrokerRole.SYNC_MASTER, MASTER_ID, order.epoch)
+        state.topics.use_epoch(order.epoch)
+        lowered = state.offsets.lower_to(
+            lambda topic, queue_id: queue_bounds(state.store, topic, queue_id)[1]
+        )
+        if lowered:
+            _log.warning("offsets were ahead of the log and went back count=%d", lowered)
+        now_s = state.clock.monotonic_s()
+        self.lease.on_epoch(order.epoch, now_s=now_s)
+        log_end = state.store.log.log_end
+        sync_state = SyncState(
+            self._broker_id(),
+            epoch=order.epoch,
+            epoch_start=log_end,
+            members=order.sync_state_set,
+            set_epoch=order.set_epoch,
+            confirmed_to=log_end,
+            max_behind_s=state.ha.ha_max_time_slave_not_catchup / 1000,
+            now_s=now_s,
+        )
+        self._reign, self.in_step = await stack.enter_async_context(
+            self._duties.reign(self._ha_bound.dup(), sync_state, self.lease, self._report)
+        )
+        stack.callback(self._end_reign)
+        self._announce()
+        _log.info(
+            "became master epoch=%d log_end=%d set=%s", order.epoch, log_end, sorted(order.sync_state_set)
+        )
+
+    def _end_reign(self) -> None:
+        self._reign = self.in_step = None
+        # Whoever delivers next reads the queues again; what waits here is another's.
+        self._state.delays.rest()
+
+    async def _own_log(self, epoch: int) -> None:
+        """Make the log one that a master can go on with: whole, indexed to its end, under its epoch."""
+        store = self._state.store
+        store.dispatcher.confirmed_to = None
+        while store.dispatch_some():
+            await asyncio.sleep(0)
+        if store.dispatcher.dispatched_to < store.log.log_end:
+            # The last master sent a part of a record, and nobody will send its rest.
+            store.truncate_to(store.dispatcher.dispatched_to)
+        last = store.epochs.last
+        if last is not None and epoch == last.epoch:
+            # A controller that gives no leases keeps a master that was away for a moment in its epoch.
+            _log.warning("the reign goes on after a restart epoch=%d", epoch)
+            return
+        if last is not None and epoch < last.epoch:
+            raise StaleEpoch(f"epoch {epoch} is over: the log has epoch {last.epoch}")
+        store.begin_epoch(epoch)
+
+    async def _follow(self, order: SlaveOrder, stack: AsyncExitStack) -> None:
+        self._use_role(BrokerRole.SLAVE, self._broker_id(), order.epoch)
+        following = await stack.enter_async_context(self._duties.slave())
+        stack.callback(self._registration.on_master, None)
+        if order.master is not None:
+            following.use_master(order.master)
+        else:
+            self._registration.on_master(
+                lambda place: self._use_told_master(order, place, following.use_master)
+            )
+        self._announce()
+        _log.info(
+            "became slave epoch=%d master=%s address=%s", order.epoch, order.master_id, order.master_address
+        )
+
+    @staticmethod
+    def _use_told_master(
+        order: SlaveOrder, place: MasterPlace, use_master: Callable[[MasterPlace], None]
+    ) -> None:
+        """What a name server tells of another broker is from before this order."""
+        if order.master_address in (None, place.address):
+            use_master(place)
+
+    def _use_role(self, role: BrokerRole, broker_id: int, epoch: int) -> None:
+        state = self._state
+        state.epoch = epoch
+        state.config.broker = msgspec.structs.replace(
+            state.config.broker, broker_role=role, broker_id=broker_id
+        )
+        state.use_config()
+
+    def _announce(self) -> None:
+        self._registration.is_on = True
+        self._registration.role_changed()
