@@ -170,6 +170,10 @@ class NoLeader(RemotingError):
         self.reasons = reasons
 
 
+class NoRole(MQError):
+    """A replica can not take a role under its controller yet; the text says why."""
+
+
 class ResponseError(MQError):
     """An answer that says no: its response code and remark. A handler raises it to answer so.
 
