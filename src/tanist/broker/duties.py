@@ -81,7 +81,7 @@ class Duties:
     ) -> AsyncGenerator[tuple[Reign, InStep]]:
         """Be master under a controller while the block lasts."""
         state = self.state
-        in_step = InStep(state, sync_state, report, lambda: state.replication.double_write.on_acked())
+        in_step = InStep(state, sync_state, report)
         with listed(state.writer.on_appended, in_step.on_appended):
             async with (
                 self.master(ha_bound, in_step, AckRight(lease, sync_state)) as reign,

@@ -24,13 +24,10 @@ Report = Callable[[Propose, int], Awaitable[SetAnswer]]
 class InStep:
     """The sync state set of one reign. It is told of the slaves, and runs ``run`` beside."""
 
-    def __init__(
-        self, state: BrokerState, sync_state: SyncState, report: Report, on_confirmed: Callable[[], None]
-    ) -> None:
+    def __init__(self, state: BrokerState, sync_state: SyncState, report: Report) -> None:
         self._state = state
         self.sync_state = sync_state
         self._report = report
-        self._on_confirmed = on_confirmed
         self._told_to = sync_state.confirmed_to
         self._proposals: asyncio.Queue[Propose] = asyncio.Queue()
         state.writer.confirm_to(sync_state.confirmed_to)
@@ -110,7 +107,7 @@ class InStep:
         if confirmed_to != self._told_to:
             self._told_to = confirmed_to
             self._state.writer.confirm_to(confirmed_to)
-            self._on_confirmed()
+            self._state.replication.double_write.on_acked()
 
     @property
     def _log_end(self) -> int:

@@ -19,6 +19,7 @@ import msgspec
 
 from tanist.broker.controlled.orders import MasterOrder, RoleOrder, SlaveOrder
 from tanist.broker.duties import Duties, Reign
+from tanist.broker.following import Following
 from tanist.broker.in_step import InStep, Report
 from tanist.broker.master_place import MasterPlace
 from tanist.broker.queue_look import queue_bounds
@@ -66,6 +67,7 @@ class Roles:
         self._reign: Reign | None = None
         self.in_step: InStep | None = None
         """The sync state set, while this broker is master."""
+        self._following: Following | None = None
         self.lease = Lease(0, now_s=self._state.clock.monotonic_s())
         duties.ports.serve_fenced(NO_ROLE_YET)
 
@@ -86,6 +88,10 @@ class Roles:
     def fence(self, reason: str) -> None:
         """Show and take no message from now on, and say why, until there is a role again."""
         self._lose(reason)
+
+    def tables_gap(self) -> str | None:
+        """What this broker would lack as master; None if nothing."""
+        return None if self._following is None else self._following.tables_gap()
 
     def stop(self) -> None:
         """Leave the role, cleanly, and have ``run`` return."""
@@ -183,6 +189,7 @@ class Roles:
         store = self._state.store
         store.dispatcher.confirmed_to = None
         while store.dispatch_some():
+            # Heartbeats and clients are served between two parts.
             await asyncio.sleep(0)
         if store.dispatcher.dispatched_to < store.log.log_end:
             # The last master sent a part of a record, and nobody will send its rest.
@@ -198,8 +205,8 @@ class Roles:
 
     async def _follow(self, order: SlaveOrder, stack: AsyncExitStack) -> None:
         self._use_role(BrokerRole.SLAVE, self._broker_id(), order.epoch)
-        following = await stack.enter_async_context(self._duties.slave())
-        stack.callback(self._registration.on_master, None)
+        following = self._following = await stack.enter_async_context(self._duties.slave())
+        stack.callback(self._stop_following)
         if order.master is not None:
             following.use_master(order.master)
         else:
@@ -210,6 +217,10 @@ class Roles:
         _log.info(
             "became slave epoch=%d master=%s address=%s", order.epoch, order.master_id, order.master_address
         )
+
+    def _stop_following(self) -> None:
+        self._following = None
+        self._registration.on_master(None)
 
     @staticmethod
     def _use_told_master(
