@@ -44,6 +44,8 @@ class LogWriter:
         """Who is answered when a message is safe."""
         self.on_appended: list[Callable[[], None]] = []
         """Called once a turn of the event loop in which the log has grown."""
+        self.before_dispatch: Callable[[], None] | None = None
+        """Called before the log is dispatched, to say up to where it is confirmed."""
         self._loop = asyncio.get_running_loop()
         self._due_turn: asyncio.Handle | None = None
         self._due_dispatch: asyncio.Handle | None = None
@@ -92,7 +94,12 @@ class LogWriter:
     def confirm_to(self, log_offset: int) -> None:
         """Let consumers see the log up to here, as far as we hold it."""
         self._store.dispatcher.confirmed_to = log_offset
-        self._turn_soon()
+        self.dispatch_soon()
+
+    def dispatch_soon(self) -> None:
+        """More of the log may be dispatched, although it has not grown."""
+        if self._due_turn is None and self._due_dispatch is None:
+            self._due_dispatch = self._loop.call_soon(self._dispatch)
 
     def _turn_soon(self) -> None:
         if self._due_turn is None:
@@ -112,6 +119,8 @@ class LogWriter:
 
     def _dispatch(self) -> None:
         self._due_dispatch = None
+        if self.before_dispatch is not None:
+            self.before_dispatch()
         try:
             has_more, gained_bytes, self._raw_bytes = self._store.dispatch_some(), self._raw_bytes, 0
             if has_more and gained_bytes >= _MUCH_BYTES:
