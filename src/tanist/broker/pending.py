@@ -81,7 +81,9 @@ class PendingAnswers:
         self.is_on = True
 
     def follow(self, reign: Reign | None) -> None:
-        """A reign under a controller begins, or has ended: then who waited in it is told that it is too late."""
+        """A reign under a controller begins, or has ended: who waited in the last one is told that."""
+        if self._reign is not None and self._reign is not reign:
+            self._reign.end()
         self._reign = reign
         if self._double_write is not None:
             self._double_write.follow(None if reign is None else reign.sync_state)
@@ -136,6 +138,11 @@ class PendingAnswers:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+    def on_confirmed(self) -> None:
+        """More replicas hold more, or other replicas count."""
+        if self._double_write is not None:
+            self._double_write.on_acked()
 
     # For those who wait.
 

@@ -11,7 +11,7 @@ The lease is read off a clock that goes on while the process is stopped.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from tanist.clock import Clock
@@ -19,6 +19,7 @@ from tanist.errors import MQError, ResponseError
 from tanist.ha.ack_right import AckRight
 from tanist.ha.lease import Lease
 from tanist.ha.replicas import Replica, ReplicaTable
+from tanist.ha.settings import HaSettings
 from tanist.ha.sync_state import Propose, SyncState
 from tanist.protocol.bodies.replication import SyncStateSet
 from tanist.store import FlushMode, MessageStore
@@ -73,6 +74,43 @@ class Reign:
         self._known: dict[int | None, Replica] = {}
         self._proposal: Propose | None = None
         self._wake = asyncio.Event()
+
+    @classmethod
+    def begin(
+        cls,
+        own_id: int,
+        *,
+        epoch: int,
+        members: Iterable[int],
+        set_epoch: int,
+        store: MessageStore,
+        flusher: Flusher,
+        replicas: ReplicaTable,
+        settings: HaSettings,
+        clock: Clock,
+    ) -> "Reign":
+        """A reign that begins at the log's end, after ``store.begin_epoch``."""
+        now_s = clock.monotonic_s()
+        max_behind_s = settings.ha_max_time_slave_not_catchup / 1000
+        sync_state = SyncState(
+            own_id,
+            epoch=epoch,
+            epoch_start=store.log.log_end,
+            members=members,
+            set_epoch=set_epoch,
+            confirmed_to=max(store.dispatcher.dispatched_to, store.dispatcher.confirmed_log_end or 0),
+            max_behind_s=max_behind_s,
+            now_s=now_s,
+        )
+        return cls(
+            sync_state,
+            Lease(epoch, now_s=now_s),
+            store=store,
+            flusher=flusher,
+            replicas=replicas,
+            clock=clock,
+            max_behind_s=max_behind_s,
+        )
 
     # What the answers of sends ask.
 
@@ -190,6 +228,7 @@ class Reign:
     def _on_tick(self) -> None:
         now_s = self._clock.monotonic_s()
         self._take(self.sync_state.on_tick(log_end=self._store.log.log_end, now_s=now_s))
+        self._settle()
 
     def _on_flushed(self, outcome: FlushOutcome) -> None:
         self._is_flushing = False
