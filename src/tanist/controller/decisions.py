@@ -108,7 +108,11 @@ def apply_id(record: GroupRecord | None, request: ApplyBrokerIdRequest) -> Decis
 
 
 def register(
-    record: GroupRecord | None, request: RegisterReplicaRequest, *, is_master_there: bool, ha_address: str | None
+    record: GroupRecord | None,
+    request: RegisterReplicaRequest,
+    *,
+    is_master_there: bool,
+    ha_address: str | None,
 ) -> Decision:
     """Take a replica for duty that has started: note where it is, and tell it who is master.
 
@@ -170,7 +174,7 @@ def alter_set(
     if proposed.epoch != record.set_epoch:
         raise ResponseError(
             ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
-            f"the sync state set of {record.broker_name} has the epoch {record.set_epoch}, not {proposed.epoch}",
+            f"the set of {record.broker_name} has the epoch {record.set_epoch}, not {proposed.epoch}",
         )
     for member in sorted(members):
         if member not in record.replicas:

@@ -8,7 +8,7 @@ election that fails ends the reign at most, and uses no epoch up.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tanist.controller.decisions import Answer, Decision, require_cluster, set_body
+from tanist.controller.decisions import Answer, Decision, require_cluster
 from tanist.controller.group_record import DEFAULT_LEASE_MS, GroupRecord
 from tanist.controller.leases import is_in_office
 from tanist.controller.live_table import Live
@@ -65,11 +65,14 @@ def elect(record: GroupRecord | None, request: ElectMasterRequest, situation: Si
     alive = _own(record, situation.alive)
     if _stays(record, request, alive, situation):
         return _still_there(record, alive)
+    chosen, is_unclean = _choose(record, request, alive, allows_unclean=situation.allows_unclean)
+    if chosen is None and request.broker_id != BY_CONTROLLER:
+        raise ResponseError(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, _nobody(record))
     if situation.is_lease_running:
         raise LeaseRunning(record, situation)
-    chosen, is_unclean = _choose(record, request, alive, allows_unclean=situation.allows_unclean)
     if chosen is None:
-        return _failed(record, request)
+        ended = None if record.master_id is None else record.without_master()
+        return Decision(Answer(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, remark=_nobody(record)), ended)
     return _elected(record, chosen, alive, is_unclean=is_unclean)
 
 
@@ -156,7 +159,7 @@ def _best(candidates: Mapping[int, Live], designated: int | None, *, is_clean: b
         has_tables = live.tables_gap is None
         log = (live.epoch, live.log_end)
         # Members of the set all have what was acknowledged, so tables decide first; else the log does. The
-        # smaller number has priority, and of equals the smaller id, so that the choice does not depend on chance.
+        # smaller number has priority, and of equals the smaller id: the choice depends on no chance.
         order = (has_tables, *log) if is_clean else (*log, has_tables)
         return (*order, -live.priority, -broker_id)
 
@@ -170,18 +173,12 @@ def _still_there(record: GroupRecord, alive: Mapping[int, Live]) -> Decision:
     return Decision(Answer(code, remark=remark, header=_header(record, alive), body=body))
 
 
-def _failed(record: GroupRecord, request: ElectMasterRequest) -> Decision:
+def _nobody(record: GroupRecord) -> str:
     members = ", ".join(map(str, sorted(record.sync_state_set))) or "nobody"
-    remark = f"of the sync state set of {record.broker_name} ({members}) nobody fit to be master is alive"
-    if request.broker_id != BY_CONTROLLER:
-        raise ResponseError(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, remark)
-    ended = None if record.master_id is None else record.without_master()
-    return Decision(Answer(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, remark=remark), ended)
+    return f"of the sync state set of {record.broker_name} ({members}) nobody fit to be master is alive"
 
 
-def _elected(
-    record: GroupRecord, broker_id: int, alive: Mapping[int, Live], *, is_unclean: bool
-) -> Decision:
+def _elected(record: GroupRecord, broker_id: int, alive: Mapping[int, Live], *, is_unclean: bool) -> Decision:
     live = alive.get(broker_id)
     elected = record.with_master(
         broker_id,

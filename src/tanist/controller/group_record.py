@@ -83,7 +83,7 @@ class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _DECODER = msgspec.json.Decoder(GroupRecord)
-_ENCODER = msgspec.json.Encoder(order="sorted")
+_ENCODER = msgspec.json.Encoder()
 
 
 def encode_group(record: GroupRecord) -> bytes:

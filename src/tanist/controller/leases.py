@@ -13,8 +13,8 @@ from tanist.controller.group_record import GroupRecord
 from tanist.controller.live_table import Live
 
 _HANDOVER_SHARE = 0.95
-"""The part of a lease that is waited for when an operator replaces a master. It gives its lease up after 90 %;
-with all of it, and 3 s by default, ``mqadmin`` would not wait for the answer."""
+"""The part of a lease that is waited for when an operator replaces a master, who gives it up after 90 %. For
+all of it, 3 s by default, ``mqadmin`` would not wait."""
 
 
 @dataclass(slots=True)
@@ -22,10 +22,6 @@ class _Lease:
     epoch: int
     began_s: float
     length_s: float
-
-    @property
-    def end_s(self) -> float:
-        return self.began_s + self.length_s
 
 
 class Leases:
@@ -51,7 +47,7 @@ class Leases:
         not wait as long.
         """
         name = record.broker_name
-        if not is_in_office(record, {live.broker_id: live}) or live.broker_id != record.master_id:
+        if not is_in_office(record, {live.broker_id: live}):
             return None
         if live.session is None or live.timeout_ms > record.lease_ms or name in self._closing:
             return None
@@ -59,21 +55,20 @@ class Leases:
         return record.epoch
 
     def end_s(self, record: GroupRecord) -> float:
-        """When the lease of the master in this record is over; 0 if none is known."""
+        """When the lease of the last master in this record is over; 0 if none is known to run."""
         lease = self._leases.get(record.broker_name)
-        return lease.end_s if lease is not None and lease.epoch == record.epoch else 0.0
+        if lease is None or lease.epoch != record.epoch:
+            return 0.0
+        share = _HANDOVER_SHARE if record.broker_name in self._closing else 1.0
+        return lease.began_s + lease.length_s * share
 
     def void(self, broker_name: str) -> None:
         """The master is known to be gone: nobody acknowledges any more."""
         self._leases.pop(broker_name, None)
 
-    def close(self, record: GroupRecord) -> float:
-        """Renew this group's lease no more; returns when the master has surely given it up."""
-        self._closing.add(record.broker_name)
-        lease = self._leases.get(record.broker_name)
-        if lease is None or lease.epoch != record.epoch:
-            return 0.0
-        return lease.began_s + lease.length_s * _HANDOVER_SHARE
+    def close(self, broker_name: str) -> None:
+        """Renew this group's lease no more: an operator wants another master."""
+        self._closing.add(broker_name)
 
     def reopen(self, broker_name: str) -> None:
         """The master, whoever it is now, may have its lease renewed again."""
@@ -81,8 +76,11 @@ class Leases:
 
 
 def is_in_office(record: GroupRecord, alive: Mapping[int, Live]) -> bool:
-    """Whether the start of the broker that was elected is alive. One that was started anew must be elected anew:
-    what it had not on disk is gone, and a slave may have it under the same epoch."""
+    """Whether the start of the broker that was elected is alive.
+
+    One that was started anew must be elected anew: what it had not on disk is gone, and a slave may have it
+    under the same epoch.
+    """
     if record.master_id is None:
         return False
     master = alive.get(record.master_id)

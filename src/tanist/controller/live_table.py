@@ -5,6 +5,7 @@ whose broker gives no ``session_id`` has no lease, so it is gone when its connec
 session may be serving behind a broken connection: only its deadline or a report of its death ends it.
 """
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,8 @@ MAX_REPLICAS = 10_000
 """Of all groups together."""
 MIN_TIMEOUT_MS = 50
 MAX_TIMEOUT_MS = 600_000
+_MAX_DEAD = 1024
+"""Sessions that are known to be over and are remembered."""
 _STALL_S = 0.1
 """A tick that comes later than this finds heartbeats unread: we were stopped, not they."""
 
@@ -48,6 +51,7 @@ class LiveTable:
     def __init__(self) -> None:
         self._groups: dict[str, dict[int, Live]] = {}
         self._of_connections: dict[object, set[tuple[str, int]]] = {}
+        self._dead: deque[str] = deque(maxlen=_MAX_DEAD)
         self._count = 0
 
     def members(self, broker_name: str) -> Mapping[int, Live]:
@@ -55,9 +59,9 @@ class LiveTable:
         return self._groups.get(broker_name, {})
 
     @property
-    def names(self) -> list[str]:
-        """The groups of which somebody is alive."""
-        return list(self._groups)
+    def count(self) -> int:
+        """How many are alive, of all groups together."""
+        return self._count
 
     @property
     def next_deadline_s(self) -> float | None:
@@ -72,6 +76,11 @@ class LiveTable:
         Raises ResponseError if it makes no sense.
         """
         live = _read(heartbeat, connection, now_s)
+        if live.session in self._dead:
+            # It was on its way when its sender died.
+            raise ResponseError(
+                ResponseCode.CONTROLLER_BROKER_NOT_ALIVE, "the process of this session was seen to end"
+            )
         before = self.members(live.broker_name).get(live.broker_id)
         if before is None and self._count >= MAX_REPLICAS:
             raise ResponseError(
@@ -97,16 +106,18 @@ class LiveTable:
 
     def on_dead(self, session: str) -> list[Live]:
         """Somebody saw the process of this session end."""
+        if session not in self._dead:
+            self._dead.append(session)
         return self._drop([live for live in self._all() if live.session == session])
 
     def on_registered(self, broker_name: str, broker_id: int) -> None:
-        """A replica registers: it has just started, so a heartbeat without a session is of its former life."""
+        """A replica has just started: a heartbeat of it without a session is of its former life."""
         live = self.members(broker_name).get(broker_id)
         if live is not None and live.session is None:
             self._forget(live)
 
     def on_tick(self, *, now_s: float) -> list[Live]:
-        """Those who have been silent for too long are gone; if we were stopped, all get that much more time."""
+        """Those who were silent for too long are gone; if we were stopped, all get that much more time."""
         due_s = self.next_deadline_s
         if due_s is None or now_s < due_s:
             return []
@@ -146,7 +157,9 @@ def _read(heartbeat: BrokerHeartbeatRequest, connection: object, now_s: float) -
             ResponseCode.CONTROLLER_INVALID_REQUEST,
             f"a heartbeat to a controller has a brokerId from 1, not {heartbeat.broker_id}",
         )
-    timeout_ms = DEFAULT_LEASE_MS if heartbeat.heartbeat_timeout_ms is None else heartbeat.heartbeat_timeout_ms
+    timeout_ms = (
+        DEFAULT_LEASE_MS if heartbeat.heartbeat_timeout_ms is None else heartbeat.heartbeat_timeout_ms
+    )
     if not MIN_TIMEOUT_MS <= timeout_ms <= MAX_TIMEOUT_MS:
         raise ResponseError(
             ResponseCode.CONTROLLER_INVALID_REQUEST,

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from tanist.config import parse_settings, to_properties
+from tanist.coord.open import parse_place
 from tanist.errors import ConfigError
 
 UPDATABLE_KEYS = frozenset({"enableElectUncleanMaster", "notifyBrokerRoleChanged"})
@@ -14,7 +15,6 @@ UPDATABLE_KEYS = frozenset({"enableElectUncleanMaster", "notifyBrokerRoleChanged
 may not, for the reasons that the name server has."""
 
 _WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  They are refused as addresses to be reached at.
-_ZOOKEEPER = "zk://"
 
 
 class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -38,8 +38,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="came
         ):
             if not value:
                 raise ConfigError(key, value, "a value that is not empty")
-        if self.coordinator and not self.coordinator.startswith(_ZOOKEEPER):
-            raise ConfigError("coordinator", self.coordinator, "zk://host:port,host:port/path, or leave it out")
+        parse_place(self.registry_url)
         if not self.advertised_address and self.bind_address in _WILDCARDS:
             found = f"host:port at which brokers reach this controller, as bindAddress={self.bind_address}"
             raise ConfigError("advertisedAddress", self.advertised_address, found)
@@ -47,9 +46,9 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="came
             raise ConfigError("advertisedAddress", self.advertised_address, "host:port")
 
     @property
-    def registry_file(self) -> Path:
-        """The file of the registry, if it is not ZooKeeper."""
-        return Path(self.controller_store_path).expanduser() / "registry.db"
+    def registry_url(self) -> str:
+        """Which registry to open."""
+        return self.coordinator or str(Path(self.controller_store_path).expanduser() / "registry.db")
 
     @property
     def black_list(self) -> frozenset[str]:
