@@ -30,6 +30,8 @@ SWIFT_REPLICA: Mapping[str, object] = {
 """For tests: what by default is looked at every five seconds, and given up after ten, is looked at sooner."""
 _STOP_TIMEOUT_S = 60.0
 _GROUP = "tanist-controllers"
+# What it keeps it lays out by a library that wants to look into Java's own classes.
+_FLAGS = ("--add-opens=java.base/java.lang=ALL-UNNAMED",)
 # The log of its decisions is never longer than a few KiB here.
 _SMALL_STORE = {"mappedFileSize": 1 << 20}
 
@@ -86,7 +88,7 @@ def _start_controller(
     }
     main_class = "org.apache.rocketmq.controller.ControllerStartup"
     process = rocketmq.start_program(
-        "controller", main_class, home, settings, ready="boot success", heap="128m"
+        "controller", main_class, home, settings, ready="boot success", flags=_FLAGS, heap="128m"
     )
     with ControllerView(f"{HOST}:{port}") as view:
         view.wait_for_leader()
