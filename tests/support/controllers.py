@@ -62,7 +62,7 @@ class ControllerView:
         """Wait until it leads: before that it takes nothing."""
         self._wait(self.is_leader, f"the controller at {self._address} leads")
 
-    def wait_for_set(self, name: str, *, size: int) -> ReplicaGroupView:
+    def wait_for_set(self, name: str, *, size: int, timeout_s: float = _TIMEOUT_S) -> ReplicaGroupView:
         """Wait until the group has a master, and so many replicas, the master counted, are in step."""
         seen = _UNKNOWN
 
@@ -71,7 +71,7 @@ class ControllerView:
             seen = self.group(name)
             return seen.master_broker_id is not None and len(seen.in_sync_replicas) >= size
 
-        self._wait(is_there, f"{size} replicas of {name} are in step")
+        self._wait(is_there, f"{size} replicas of {name} are in step", timeout_s=timeout_s)
         return seen
 
     def wait_for_epoch(self, name: str, *, beyond: int, poll_s: float = _POLL_S) -> ReplicaGroupView:
@@ -83,13 +83,20 @@ class ControllerView:
             seen = self.group(name)
             return seen.master_address is not None and seen.master_epoch > beyond
 
-        self._wait(is_there, f"{name} has a master of an epoch beyond {beyond}", poll_s)
+        self._wait(is_there, f"{name} has a master of an epoch beyond {beyond}", poll_s=poll_s)
         return seen
 
-    def _wait(self, is_so: Callable[[], bool], what: str, poll_s: float = _POLL_S) -> None:
-        deadline_s = time.monotonic() + _TIMEOUT_S
+    def _wait(
+        self,
+        is_so: Callable[[], bool],
+        what: str,
+        *,
+        poll_s: float = _POLL_S,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
+        deadline_s = time.monotonic() + timeout_s
         while not is_so():
-            assert time.monotonic() < deadline_s, f"not within {_TIMEOUT_S:g} s: {what}"
+            assert time.monotonic() < deadline_s, f"not within {timeout_s:g} s: {what}"
             time.sleep(poll_s)
 
     def _ask(self, request: Command) -> Command | None:

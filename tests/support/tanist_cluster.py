@@ -44,9 +44,10 @@ class BrokerProcess:
         self,
         directory: Path,
         name_server: str,
+        within: Sequence[str] = (),
+        /,
         *,
         name: str = "broker-a",
-        within: Sequence[str] = (),
         **settings: object,
     ) -> None:
         """``within`` is a command that runs it elsewhere, as in another network namespace."""
@@ -86,7 +87,7 @@ class BrokerProcess:
 
     def kill(self) -> None:
         """End it as a crash would. A supervisor, if it has one, tells of that and ends too."""
-        supervised = self.process.children
+        supervised = self.process.children if self.process.is_running else []
         for pid in supervised:
             os.kill(pid, signal.SIGKILL)
         if supervised:

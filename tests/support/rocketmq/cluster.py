@@ -5,6 +5,7 @@ fails on a taken port is tried again with others.
 """
 
 import contextlib
+import functools
 import itertools
 import socket
 import time
@@ -85,10 +86,11 @@ class Broker:
     port: int
     ha_port: int
     store_dir: Path
+    host: str = HOST
 
     @property
     def address(self) -> str:
-        return f"{HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def stop(self) -> None:
         """Stop it cleanly: everything is flushed and ``abort`` is removed."""
@@ -102,11 +104,19 @@ class Broker:
 class RocketMQ:
     """The name server of one test, and what is started around it. Everything ends with the block."""
 
-    def __init__(self, directory: Path, *, name_server: str = "", flags: Sequence[str] = QUICK_START) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        name_server: str = "",
+        flags: Sequence[str] = QUICK_START,
+        host: str = HOST,
+    ) -> None:
         """Use the name server at this address, which the test runs; without one, start RocketMQ's own.
 
-        ``flags`` are Java's, for the servers.
+        ``flags`` are Java's, for the servers. ``host`` is where those listen that are no brokers.
         """
+        self.host = host
         self._installation = install()
         self._directory = directory
         self._client_home = directory / "client"
@@ -117,7 +127,7 @@ class RocketMQ:
 
     def __enter__(self) -> Self:
         if not self.name_server:
-            self.name_server = f"{HOST}:{retried(self._start_name_server)}"
+            self.name_server = f"{self.host}:{retried(self._start_name_server)}"
         return self
 
     def __exit__(
@@ -135,12 +145,15 @@ class RocketMQ:
         store_dir: Path | None = None,
         name: str = "broker-a",
         properties: Mapping[str, object] | None = None,
+        within: Sequence[str] = (),
     ) -> Broker:
         """Start a broker on this store, on a new one if none is given.
 
         It is a master with small files; ``properties`` override that, and every other setting of ours.
+        ``within`` is a command that runs it elsewhere, as in another network namespace.
         """
-        return self._start_on_new_ports(self._start_broker, store_dir, name, properties)
+        start = functools.partial(self._start_broker, within=within)
+        return self._start_on_new_ports(start, store_dir, name, properties)
 
     def start_old_broker(
         self,
@@ -272,7 +285,7 @@ class RocketMQ:
 
     def _start_name_server(self) -> int:
         port = free_port()
-        settings = {"listenPort": port, "bindAddress": HOST}
+        settings = {"listenPort": port, "bindAddress": self.host}
         home = self._directory / "name-server"
         self._name_server_process = self.start_program(
             "name-server", "org.apache.rocketmq.namesrv.NamesrvStartup", home, settings, ready="boot success"
@@ -280,13 +293,21 @@ class RocketMQ:
         return port
 
     def _start_broker(
-        self, home: Path, store_dir: Path, name: str, properties: Mapping[str, object]
+        self,
+        home: Path,
+        store_dir: Path,
+        name: str,
+        properties: Mapping[str, object],
+        *,
+        within: Sequence[str],
     ) -> Broker:
         settings = self._broker_settings(store_dir, name, {"haListenPort": free_port(), **properties})
+        main_class = "tanist.partner.BrokerMain"
         process = self.start_program(
-            name, "tanist.partner.BrokerMain", home, settings, ready="broker registered"
+            name, main_class, home, settings, ready="broker registered", within=within
         )
-        return Broker(process, name, int(settings["listenPort"]), int(settings["haListenPort"]), store_dir)
+        port, ha_port = int(settings["listenPort"]), int(settings["haListenPort"])
+        return Broker(process, name, port, ha_port, store_dir, settings["brokerIP1"])
 
     def _start_old_broker(
         self, home: Path, store_dir: Path, name: str, properties: Mapping[str, object]
@@ -337,6 +358,7 @@ class RocketMQ:
         installation: Installation | None = None,
         flags: Sequence[str] = (),
         heap: str = "384m",
+        within: Sequence[str] = (),
     ) -> ForeignProcess:
         """Start a server of RocketMQ's with these settings, and wait until it has printed ``ready``."""
         home.mkdir(parents=True, exist_ok=True)
@@ -345,7 +367,7 @@ class RocketMQ:
         command = (installation or self._installation).command(
             main_class, "-c", str(config), home=home, heap=heap, flags=(*self._flags, *flags)
         )
-        process = ForeignProcess(name, command, directory=home, env=environment(home))
+        process = ForeignProcess(name, [*within, *command], directory=home, env=environment(home))
         self._running.enter_context(process)
         process.wait_for_output(ready, timeout_s=_START_TIMEOUT_S)
         return process

@@ -6,7 +6,7 @@ with RocketMQ(tmp_path) as rocketmq:
     first.kill()
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,10 +43,11 @@ class Controller:
     process: ForeignProcess
     port: int
     home: Path
+    host: str = HOST
 
     @property
     def address(self) -> str:
-        return f"{HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def stop(self) -> None:
         """Stop it cleanly."""
@@ -79,10 +80,10 @@ def _start_controller(
 ) -> Controller:
     settings = {
         "controllerDLegerGroup": _GROUP,
-        "controllerDLegerPeers": f"n0-{HOST}:{port}",
+        "controllerDLegerPeers": f"n0-{rocketmq.host}:{port}",
         "controllerDLegerSelfId": "n0",
         "controllerStorePath": home / "store",
-        "bindAddress": HOST,
+        "bindAddress": rocketmq.host,
         **_SMALL_STORE,
         **properties,
     }
@@ -90,9 +91,10 @@ def _start_controller(
     process = rocketmq.start_program(
         "controller", main_class, home, settings, ready="boot success", flags=_FLAGS, heap="128m"
     )
-    with ControllerView(f"{HOST}:{port}") as view:
+    controller = Controller(process, port, home, rocketmq.host)
+    with ControllerView(controller.address) as view:
         view.wait_for_leader()
-    return Controller(process, port, home)
+    return controller
 
 
 def start_replica(
@@ -102,10 +104,11 @@ def start_replica(
     store_dir: Path | None = None,
     name: str = "broker-a",
     properties: Mapping[str, object] | None = None,
+    within: Sequence[str] = (),
 ) -> Broker:
     """Start a broker that has its id and its role from a controller, and wait until it has them.
 
     On the store and the ports of one that has ended, it is that one started again.
     """
     given = {"enableControllerMode": "true", "controllerAddr": controllers, **(properties or {})}
-    return rocketmq.start_broker(store_dir=store_dir, name=name, properties=given)
+    return rocketmq.start_broker(store_dir=store_dir, name=name, properties=given, within=within)
