@@ -148,7 +148,7 @@ class Broker:
                     doing_chores(state, flusher, self._guard, tasks),
                     ports.closing(),
                     self._registering(state) as registration,
-                    self._on_duty(duties, registration, ha_bound),
+                    self._on_duty(duties, registration, ha_bound, flusher),
                 ):
                     await ports.start(bound, has_fast=self._has_fast_port)
                     try:
@@ -207,12 +207,12 @@ class Broker:
 
     @asynccontextmanager
     async def _on_duty(
-        self, duties: Duties, registration: Registration, ha_bound: socket.socket | None
+        self, duties: Duties, registration: Registration, ha_bound: socket.socket | None, flusher: Flusher
     ) -> AsyncGenerator[None]:
         """Do what the role asks for, which the config or the controller gives."""
         if self._settings.enable_controller_mode:
             assert ha_bound is not None
-            async with ControlledRole(duties, registration, ha_bound).held():
+            async with ControlledRole(duties, registration, ha_bound, flusher).held():
                 yield
         elif ha_bound is not None:
             async with duties.master(ha_bound):

@@ -10,16 +10,19 @@ from tanist.broker.controlled.duty import Controlled, ControlledReplica
 from tanist.broker.controlled.heartbeats import session_id
 from tanist.broker.controlled.identity import IdentityFiles
 from tanist.broker.controlled.orders import SetOrder
-from tanist.broker.controlled.set_reports import SetAnswer
+from tanist.broker.controlled.set_reports import SetRefused, SetTaken, SetUnknown
 from tanist.broker.duties import Duties
 from tanist.broker.ha_port import ha_address
 from tanist.broker.lasting import running
 from tanist.broker.registration import Registration
 from tanist.broker.roles import Roles
 from tanist.broker.settings import BrokerRole, BrokerSettings
+from tanist.errors import NoRole, ResponseError
 from tanist.ha.sync_state import Propose
+from tanist.protocol.bodies.replication import SyncStateSet
 from tanist.remoting import RemotingClient
 from tanist.store.disk import Disk
+from tanist.store.flush import Flusher
 
 _NO_ID = -1
 """What is shown until the controller has given one."""
@@ -33,10 +36,21 @@ def without_role(settings: BrokerSettings) -> BrokerSettings:
 class ControlledRole:
     """The role of one broker in controller mode. It has none before ``running``."""
 
-    def __init__(self, duties: Duties, registration: Registration, ha_bound: socket.socket) -> None:
+    def __init__(
+        self, duties: Duties, registration: Registration, ha_bound: socket.socket, flusher: Flusher
+    ) -> None:
         self._duties = duties
         self._state = state = duties.state
-        self._roles = Roles(duties, registration, ha_bound, broker_id=self._broker_id, report=self._report)
+        self._told: SetRefused | None = None
+        self._roles = Roles(
+            duties,
+            registration,
+            ha_bound,
+            flusher=flusher,
+            broker_id=self._broker_id,
+            keeper=self,
+            on_newer_epoch=lambda epoch: self._controlled.hint(epoch, 0),
+        )
         self._controlled = Controlled(self._replica(), self._roles, make_client=self._make_client)
         state.controlled = self._controlled
 
@@ -78,20 +92,40 @@ class ControlledRole:
         assert broker_id is not None
         return broker_id
 
-    async def _report(self, proposal: Propose, epoch: int) -> SetAnswer:
-        return await self._controlled.report_set(proposal, epoch=epoch)
+    # As keeper of the sync state set.
+
+    async def alter_sync_state_set(self, proposal: Propose, *, epoch: int) -> SyncStateSet:
+        self._told = None
+        match await self._controlled.report_set(proposal, epoch=epoch):
+            case SetTaken(members, set_epoch):
+                return SyncStateSet(broker_ids=members, epoch=set_epoch)
+            case SetRefused(code, reason) as refused:
+                self._told = refused
+                raise ResponseError(code, reason)
+            case SetUnknown(reason):
+                raise NoRole(reason)
+
+    async def sync_state_set(self, *, epoch: int) -> SyncStateSet | None:
+        """What came with the last refusal, if the controller told it."""
+        if self._told is None or self._told.view.epoch != epoch:
+            return None
+        return SyncStateSet(broker_ids=self._told.view.sync_state_set, epoch=self._told.view.set_epoch)
+
+    # What the controller's side asks and tells.
 
     def _confirmed_to(self) -> int:
         log_end, confirmed_to = self._state.store.log.log_end, self._state.store.dispatcher.confirmed_to
         return log_end if confirmed_to is None else min(confirmed_to, log_end)
 
     def _on_lease(self, epoch: int, sent_s: float, timeout_s: float) -> None:
-        self._roles.lease.on_granted(epoch, sent_s=sent_s, timeout_s=timeout_s)
+        if (reign := self._roles.reign) is not None:
+            reign.lease.on_granted(epoch, sent_s=sent_s, timeout_s=timeout_s)
 
     def _on_lease_void(self) -> None:
-        self._roles.lease.on_void(now_s=self._state.clock.monotonic_s())
+        if (reign := self._roles.reign) is not None:
+            reign.lease.on_void(now_s=self._state.clock.monotonic_s())
 
     def _on_set(self, order: SetOrder) -> None:
-        in_step = self._roles.in_step
-        if in_step is not None and in_step.sync_state.epoch == order.epoch:
-            in_step.on_set_told(order.sync_state_set, order.set_epoch)
+        reign = self._roles.reign
+        if reign is not None and reign.sync_state.epoch == order.epoch:
+            reign.on_set_told(SyncStateSet(broker_ids=order.sync_state_set, epoch=order.set_epoch))

@@ -6,7 +6,7 @@ follows. Both end cleanly, for under a controller a broker goes from the one to 
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,17 +14,15 @@ from functools import partial
 from tanist.broker.client_ports import FLUSH_GRACE_S, ClientPorts
 from tanist.broker.delays.delivery import Delivery
 from tanist.broker.following import Following
-from tanist.broker.in_step import InStep, Report
 from tanist.broker.lasting import listed, running, saving
 from tanist.broker.operating.lag_lines import LagLines
 from tanist.broker.rebuilding import drop_when_in_step
+from tanist.broker.reign import Reign
 from tanist.broker.settings import BrokerRole
 from tanist.broker.state import BrokerState
 from tanist.broker.tables_feed import TablesFeed
 from tanist.broker.transactions.keeper import TransactionKeeper
-from tanist.ha.ack_right import AckRight
-from tanist.ha.lease import Lease
-from tanist.ha.sync_state import SyncState
+from tanist.ha.replicas import ReplicaTable
 from tanist.remoting import RemotingClient, TlsSettings
 
 _FOLLOWED_SAVE_MS = 1_000
@@ -32,11 +30,13 @@ _FOLLOWED_SAVE_MS = 1_000
 
 
 @dataclass(slots=True)
-class Reign:
+class Mastership:
     """One time as master."""
 
-    lost_because: str | None = None
-    """Why it is over, if somebody else may be master: then nothing more is written, and nobody waits."""
+    reign: Reign | None
+    """Under a controller, what it may acknowledge and show."""
+    is_lost: bool = False
+    """Whether somebody else may be master: then nothing more is written, and nobody is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,13 @@ class Duties:
 
     @asynccontextmanager
     async def master(
-        self, ha_bound: socket.socket, in_step: InStep | None = None, ack_right: AckRight | None = None
-    ) -> AsyncGenerator[Reign]:
-        """Be master while the block lasts, with this port for slaves."""
-        state, reign = self.state, Reign()
+        self,
+        ha_bound: socket.socket,
+        begin_reign: Callable[[ReplicaTable], Reign] | None = None,
+        on_newer_epoch: Callable[[int], None] | None = None,
+    ) -> AsyncGenerator[Mastership]:
+        """Be master while the block lasts, with this port for slaves; under a controller in a reign."""
+        state = self.state
         keeper, delivery = TransactionKeeper(state), Delivery(state)
         keeper.open()
         listeners = state.store.dispatcher.listeners
@@ -64,34 +67,20 @@ class Duties:
                     ha_bound,
                     partial(TablesFeed, state),
                     is_waited_for=state.settings.broker_role is BrokerRole.SYNC_MASTER,
-                    watcher=in_step,
-                    ack_right=ack_right,
-                ),
+                    begin_reign=begin_reign,
+                    on_newer_epoch=on_newer_epoch,
+                ) as reign,
             ):
                 self.ports.serve_as_master(keeper)
+                mastership = Mastership(reign)
                 try:
                     async with running(self.tasks, {"transactions": keeper.run}):
-                        yield reign
+                        yield mastership
                 finally:
-                    await self._end_reign(reign, keeper)
+                    await self._end(mastership, keeper)
 
-    @asynccontextmanager
-    async def reign(
-        self, ha_bound: socket.socket, sync_state: SyncState, lease: Lease, report: Report
-    ) -> AsyncGenerator[tuple[Reign, InStep]]:
-        """Be master under a controller while the block lasts."""
-        state = self.state
-        in_step = InStep(state, sync_state, report)
-        with listed(state.writer.on_appended, in_step.on_appended):
-            async with (
-                self.master(ha_bound, in_step, AckRight(lease, sync_state)) as reign,
-                running(self.tasks, {"sync state set": in_step.run}),
-            ):
-                yield reign, in_step
-
-    async def _end_reign(self, reign: Reign, keeper: TransactionKeeper) -> None:
-        if reign.lost_because is not None:
-            self.state.writer.pending.end_reign()
+    async def _end(self, mastership: Mastership, keeper: TransactionKeeper) -> None:
+        if mastership.is_lost:
             return
         # While the log still takes it, note what is done with.
         keeper.close()

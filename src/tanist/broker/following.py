@@ -20,7 +20,9 @@ class Following:
         self._state = state
         self._client = client
         self._sink = sink = TablesSink(state)
-        self.follower = state.replication.make_follower(sink, broker_id=state.settings.broker_id)
+        self.follower = state.replication.make_follower(
+            sink, broker_id=state.settings.broker_id, epoch=state.epoch
+        )
         self.sync = MetadataSync(state, client, is_pushed=self._is_pushed, check_master=self._check_master)
         self.on_appended = sink.on_appended
         """To be called when the log has grown."""

@@ -14,20 +14,22 @@ import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
 from tanist.broker.controlled.orders import MasterOrder, RoleOrder, SlaveOrder
-from tanist.broker.duties import Duties, Reign
+from tanist.broker.duties import Duties, Mastership
 from tanist.broker.following import Following
-from tanist.broker.in_step import InStep, Report
+from tanist.broker.lasting import running
 from tanist.broker.master_place import MasterPlace
 from tanist.broker.queue_look import queue_bounds
 from tanist.broker.registration import Registration
+from tanist.broker.reign import Reign, SetKeeper
 from tanist.broker.settings import MASTER_ID, BrokerRole
 from tanist.errors import MQError, StaleEpoch
-from tanist.ha.lease import Lease
-from tanist.ha.sync_state import SyncState
+from tanist.ha.replicas import ReplicaTable
+from tanist.store.flush import Flusher
 
 _log = logging.getLogger(__name__)
 
@@ -51,43 +53,49 @@ class Roles:
         registration: Registration,
         ha_bound: socket.socket,
         *,
+        flusher: Flusher,
         broker_id: Callable[[], int],
-        report: Report,
+        keeper: SetKeeper,
+        on_newer_epoch: Callable[[int], None],
     ) -> None:
         """``broker_id`` is the id that the controller gave, once there is a role."""
         self._duties = duties
         self._state = duties.state
         self._registration = registration
         self._ha_bound = ha_bound
+        self._flusher = flusher
         self._broker_id = broker_id
-        self._report = report
+        self._keeper = keeper
+        self._on_newer_epoch = on_newer_epoch
         self._asked: _Asked | None = None
         self._changed = asyncio.Event()
         self._is_stopping = False
-        self._reign: Reign | None = None
-        self.in_step: InStep | None = None
-        """The sync state set, while this broker is master."""
+        self._mastership: Mastership | None = None
         self._following: Following | None = None
-        self.lease = Lease(0, now_s=self._state.clock.monotonic_s())
         duties.ports.serve_fenced(NO_ROLE_YET)
 
     # What the controller's side calls.
 
     async def become_master(self, order: MasterOrder) -> None:
         """Take messages as master of a new epoch. Returns when that has begun."""
-        if self._reign is not None:
+        if self._mastership is not None:
             self._lose(f"epoch {order.epoch} begins")
         await self._ask(order)
 
     async def become_slave(self, order: SlaveOrder) -> None:
         """Follow the master of an epoch. Returns when that has begun."""
-        if self._reign is not None:
+        if self._mastership is not None:
             self._lose(f"replica {order.master_id} is master of epoch {order.epoch}")
         await self._ask(order)
 
     def fence(self, reason: str) -> None:
         """Show and take no message from now on, and say why, until there is a role again."""
         self._lose(reason)
+
+    @property
+    def reign(self) -> Reign | None:
+        """What it may acknowledge and show, while this broker is master."""
+        return None if self._mastership is None else self._mastership.reign
 
     def tables_gap(self) -> str | None:
         """What this broker would lack as master; None if nothing."""
@@ -140,10 +148,10 @@ class Roles:
 
     def _lose(self, reason: str) -> None:
         """Nobody is told any more that a message is safe, from this very moment."""
-        if self._reign is not None:
-            self._reign.lost_because = reason
-        self._duties.ports.serve_fenced(f"this broker is not master: {reason}")
-        self._state.writer.pending.end_reign()
+        if self._mastership is not None:
+            self._mastership.is_lost = True
+        self._duties.ports.serve_fenced(f"this broker has no role now: {reason}")
+        self._state.writer.end_reign()
 
     # Roles
 
@@ -157,30 +165,42 @@ class Roles:
         )
         if lowered:
             _log.warning("offsets were ahead of the log and went back count=%d", lowered)
-        now_s = state.clock.monotonic_s()
-        self.lease.on_epoch(order.epoch, now_s=now_s)
-        log_end = state.store.log.log_end
-        sync_state = SyncState(
-            self._broker_id(),
-            epoch=order.epoch,
-            epoch_start=log_end,
-            members=order.sync_state_set,
-            set_epoch=order.set_epoch,
-            confirmed_to=log_end,
-            max_behind_s=state.ha.ha_max_time_slave_not_catchup / 1000,
-            now_s=now_s,
+        mastership = await stack.enter_async_context(
+            self._duties.master(
+                self._ha_bound.dup(),
+                lambda replicas: self._begin_reign(order, replicas),
+                self._on_newer_epoch,
+            )
         )
-        self._reign, self.in_step = await stack.enter_async_context(
-            self._duties.reign(self._ha_bound.dup(), sync_state, self.lease, self._report)
+        self._mastership, reign = mastership, mastership.reign
+        assert reign is not None
+        stack.callback(self._end_mastership)
+        await stack.enter_async_context(
+            running(self._duties.tasks, {"sync state set": partial(reign.run, self._keeper)})
         )
-        stack.callback(self._end_reign)
         self._announce()
         _log.info(
-            "became master epoch=%d log_end=%d set=%s", order.epoch, log_end, sorted(order.sync_state_set)
+            "became master epoch=%d log_end=%d set=%s",
+            *(order.epoch, state.store.log.log_end, sorted(order.sync_state_set)),
         )
 
-    def _end_reign(self) -> None:
-        self._reign = self.in_step = None
+    def _begin_reign(self, order: MasterOrder, replicas: ReplicaTable) -> Reign:
+        state = self._state
+        return Reign.begin(
+            self._broker_id(),
+            epoch=order.epoch,
+            members=order.sync_state_set,
+            set_epoch=order.set_epoch,
+            store=state.store,
+            flusher=self._flusher,
+            replicas=replicas,
+            settings=state.ha,
+            clock=state.clock,
+        )
+
+    def _end_mastership(self) -> None:
+        self._mastership = None
+        self._state.writer.end_reign()
         # Whoever delivers next reads the queues again; what waits here is another's.
         self._state.delays.rest()
 
@@ -188,12 +208,15 @@ class Roles:
         """Make the log one that a master can go on with: whole, indexed to its end, under its epoch."""
         store = self._state.store
         store.dispatcher.confirmed_to = None
-        while store.dispatch_some():
-            # Heartbeats and clients are served between two parts.
+        has_more = True
+        while has_more:
+            has_more = store.dispatch_some()
+            # Others are served between two parts.
             await asyncio.sleep(0)
         if store.dispatcher.dispatched_to < store.log.log_end:
             # The last master sent a part of a record, and nobody will send its rest.
             store.truncate_to(store.dispatcher.dispatched_to)
+        store.count_queue_offsets()
         last = store.epochs.last
         if last is not None and epoch == last.epoch:
             # A controller that gives no leases keeps a master that was away for a moment in its epoch.

@@ -121,6 +121,11 @@ class LogWriter:
             reign.on_confirmed += [self.pending.on_confirmed, self._on_confirmed]
             reign.on_replicas()
 
+    def end_reign(self) -> None:
+        """Another broker is or may be master: nobody is told any more that a message is safe."""
+        self._reign = None
+        self.pending.end_reign()
+
     def _on_confirmed(self) -> None:
         """More of the log may be dispatched, although it has not grown: slaves need not be told."""
         dispatcher = self._store.dispatcher
