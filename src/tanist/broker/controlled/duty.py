@@ -69,7 +69,10 @@ MakeClient = Callable[[Callable[[str], None]], RemotingClient]
 
 
 class Controlled:
-    """One broker's duty to its controllers, for as long as ``run`` runs."""
+    """One broker's duty to its controllers, for as long as ``run`` runs, which it does once.
+
+    Raises ForeignFile if the file of the broker's id is another broker's.
+    """
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class Controlled:
         chance: Callable[[], float] = random.random,
     ) -> None:
         settings = replica.settings
+        self._joining = Joining(replica.files.load())
         self._replica = replica
         self._switch = switch
         self._chance = chance
@@ -87,7 +91,6 @@ class Controlled:
         self._interval_s = settings.broker_heartbeat_interval / 1000
         self._client = make_client(self._on_disconnect)
         self._controllers = Controllers(self._client, settings.controllers, chance=chance)
-        self._joining = Joining(None)
         self._entering = Entering(
             self._controllers, replica.files, settings.address, replica.clock, self._joining
         )
@@ -109,12 +112,8 @@ class Controlled:
         self._is_weak = False
 
     async def run(self) -> None:
-        """Serve under the controllers until cancelled.
-
-        Raises ForeignFile if the files of the broker's id are of another broker.
-        """
+        """Serve under the controllers until cancelled."""
         self._switch.fence(_NO_ROLE)
-        self._joining.kept = self._replica.files.load()
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._keep_role())
