@@ -83,7 +83,7 @@ class Keeper(Protocol):
 
     def on_acked(self, connection: "SlaveConnection", acked_to: int) -> None: ...
 
-    def on_newer_epoch(self, connection: "SlaveConnection", epoch: int) -> None: ...
+    def on_newer_epoch(self, epoch: int) -> None: ...
 
     def on_closed(self, connection: "SlaveConnection", kind: CloseKind, reason: str) -> None: ...
 
@@ -298,7 +298,7 @@ class SlaveConnection(asyncio.Protocol):
                 case StartTransfer():
                     self._start(action)
                 case NewerEpoch(epoch):
-                    self._keeper.on_newer_epoch(self, epoch)
+                    self._keeper.on_newer_epoch(epoch)
                 case CloseLink():
                     self._close(action)
 
