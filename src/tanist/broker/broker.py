@@ -343,7 +343,7 @@ class Broker:
 
         routes = all_routes(state, pulls, keeper)
         if state.settings.is_slave:
-            routes = without_writes(routes)
+            routes = without_writes(routes, lambda: state.replication.master_address)
         if self._guard is not None:
             routes = self._guard.guard(routes, Needs(self._settings, partial(topic_at, state.store)))
         main = RemotingServer(routes, limits=self._limits, tls=self._tls, on_close=on_close)

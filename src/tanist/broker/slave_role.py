@@ -4,11 +4,11 @@ The codes are those of RocketMQ's slaves, and where versions differ those of 4.9
 own topics and groups, until the next look at the master undoes it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from tanist.errors import ResponseError
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
+from tanist.protocol.response_errors import NotMaster
 from tanist.remoting import Connection, Handler
 
 _MESSAGES = (
@@ -38,15 +38,23 @@ REFUSED: Mapping[int, ResponseCode] = {
 """What is refused, and with which code."""
 
 
-def without_writes(routes: Mapping[int, Handler]) -> dict[int, Handler]:
-    """The routes of a slave: the same, but what only a master does is refused."""
+MasterFinder = Callable[[], str | None]
+"""Tells where the master serves clients; None if that is not known."""
+
+
+def without_writes(routes: Mapping[int, Handler], find_master: MasterFinder) -> dict[int, Handler]:
+    """The routes of a slave: the same, but what only a master does is refused, with the way to the master."""
     return {
-        code: _refusing(REFUSED[code]) if code in REFUSED else handler for code, handler in routes.items()
+        code: _refusing(REFUSED[code], find_master) if code in REFUSED else handler
+        for code, handler in routes.items()
     }
 
 
-def _refusing(code: ResponseCode) -> Handler:
+def _refusing(code: ResponseCode, find_master: MasterFinder) -> Handler:
     def refuse(_command: Command, _connection: Connection) -> Command:
-        raise ResponseError(code, "this broker is a slave and follows its master; ask the master")
+        address = find_master()
+        place = f" at {address}" if address is not None else ""
+        remark = f"this broker is a slave and follows its master{place}; ask the master"
+        raise NotMaster(code, remark, master_address=address)
 
     return refuse
