@@ -4,7 +4,7 @@ A caller asks three things of an error: whose fault is it, may I try again, does
 survive? The class answers; the fields say what was asked, what was found and what to do.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -188,10 +188,12 @@ class ResponseError(MQError):
     retriable: ClassVar[bool] = False
     refresh_route: ClassVar[bool] = False
 
-    def __init__(self, code: int, remark: str) -> None:
+    def __init__(self, code: int, remark: str, *, ext: Mapping[str, str] | None = None) -> None:
         super().__init__(f"{remark} (response code {code})")
         self.code = code
         self.remark = remark
+        self.ext = {} if ext is None else dict(ext)
+        """Fields that the answer carries beside the two."""
 
 
 @contextmanager

@@ -29,6 +29,7 @@ class Following:
 
     def use_master(self, place: MasterPlace) -> None:
         """The master is here now."""
+        self._state.replication.master_address = place.address
         self.follower.use_master(place.ha_address)
         self.sync.use_master(place.address)
 

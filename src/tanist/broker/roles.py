@@ -228,6 +228,7 @@ class Roles:
 
     async def _follow(self, order: SlaveOrder, stack: AsyncExitStack) -> None:
         self._use_role(BrokerRole.SLAVE, self._broker_id(), order.epoch)
+        self._state.replication.master_address = order.master_address
         following = self._following = await stack.enter_async_context(self._duties.slave())
         stack.callback(self._stop_following)
         if order.master is not None:
