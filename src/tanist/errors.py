@@ -154,6 +154,14 @@ class TooBusy(RemotingError):
         self.waiting = waiting
 
 
+class NoLeader(RemotingError):
+    """None of the controllers names one that leads: nothing can be decided now."""
+
+    def __init__(self, reasons: str) -> None:
+        super().__init__(f"no controller leads: {reasons}")
+        self.reasons = reasons
+
+
 class ResponseError(MQError):
     """An answer that says no: its response code and remark. A handler raises it to answer so.
 

@@ -19,9 +19,10 @@ class Following:
         self._state = state
         self._client = client
         sink = TablesSink(state)
-        self.follower = state.replication.make_follower(sink)
+        self.follower = state.replication.make_follower(sink, broker_id=state.settings.broker_id)
         self.sync = MetadataSync(state, client, is_pushed=self._is_pushed, check_master=self._check_master)
-        state.writer.on_appended.append(sink.on_appended)
+        self.on_appended = sink.on_appended
+        """To be called when the log has grown."""
 
     def use_master(self, place: MasterPlace) -> None:
         """The master is here now."""

@@ -73,6 +73,14 @@ class PendingAnswers:
         self._double_write = double_write
         self.is_on = True
 
+    def end_reign(self) -> None:
+        """Another broker is or may be master: nobody is told any more that a message is safe."""
+        double_write, self._double_write = self._double_write, None
+        self.is_on = self._waits_for_disk
+        if double_write is not None:
+            double_write.give_up()
+        self._stop_watching()
+
     @property
     def has_room(self) -> bool:
         """Whether ``check`` has nothing against one more."""
@@ -115,9 +123,7 @@ class PendingAnswers:
         self._flusher.give_up()
         if self._double_write is not None:
             self._double_write.give_up()
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        self._stop_watching()
 
     # For those who wait.
 
@@ -175,6 +181,11 @@ class PendingAnswers:
         deadline_s = self._double_write.next_deadline_s
         if deadline_s is not None:
             self._deadline = asyncio.get_running_loop().call_at(deadline_s, self._on_deadline, deadline_s)
+
+    def _stop_watching(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def _on_deadline(self, deadline_s: float) -> None:
         self._deadline = None

@@ -10,11 +10,11 @@ the last answer: the master may be away from its name server and still be there.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
 from tanist.broker.ha_port import ha_address
+from tanist.broker.master_place import MasterPlace
 from tanist.broker.state import BrokerState
 from tanist.errors import MQError
 from tanist.log import ToldFailures
@@ -39,16 +39,6 @@ _LAST_AGAIN_S = 4.0
 Until it is told it sends nobody here, so that is never left for long."""
 _FAREWELL_TIMEOUT_S = 1.0
 """A broker that stops does not wait long: a name server forgets it with its connection anyway."""
-
-
-@dataclass(frozen=True, slots=True)
-class MasterPlace:
-    """Where the master of a slave is."""
-
-    address: str
-    """Its own port."""
-    ha_address: str
-    """Its port for slaves."""
 
 
 class Registration:

@@ -30,6 +30,20 @@ _TABLES = (
     RequestCode.CLEAN_UNUSED_TOPIC,
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
 )
+_ALWAYS = frozenset(
+    {
+        RequestCode.HEART_BEAT,
+        RequestCode.UNREGISTER_CLIENT,
+        RequestCode.GET_BROKER_CONFIG,
+        RequestCode.UPDATE_BROKER_CONFIG,
+        RequestCode.GET_BROKER_RUNTIME_INFO,
+        RequestCode.GET_BROKER_HA_STATUS,
+        RequestCode.GET_BROKER_EPOCH_CACHE,
+        RequestCode.NOTIFY_BROKER_ROLE_CHANGED,
+        RequestCode.REBUILD_SLAVE,
+    }
+)
+_IS_SLAVE = "this broker is a slave and follows its master; ask the master"
 REFUSED: Mapping[int, ResponseCode] = {
     **dict.fromkeys(_MESSAGES, ResponseCode.SERVICE_NOT_AVAILABLE),
     **dict.fromkeys(_TABLES, ResponseCode.SYSTEM_ERROR),
@@ -45,8 +59,17 @@ def without_writes(routes: Mapping[int, Handler]) -> dict[int, Handler]:
     }
 
 
-def _refusing(code: ResponseCode) -> Handler:
+def fenced(routes: Mapping[int, Handler], reason: str) -> dict[int, Handler]:
+    """The routes of a broker that has no role: it tells how it is, and shows and takes no message.
+
+    What its log ends with may have to be cut, so nobody must see it.
+    """
+    refuse = _refusing(ResponseCode.SERVICE_NOT_AVAILABLE, reason)
+    return {code: handler if code in _ALWAYS else refuse for code, handler in routes.items()}
+
+
+def _refusing(code: ResponseCode, reason: str = _IS_SLAVE) -> Handler:
     def refuse(_command: Command, _connection: Connection) -> Command:
-        raise ResponseError(code, "this broker is a slave and follows its master; ask the master")
+        raise ResponseError(code, reason)
 
     return refuse

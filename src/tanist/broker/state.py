@@ -50,6 +50,8 @@ class BrokerState:
     store_host: bytes
     """This broker's address as its records carry it, packed."""
     pid: int
+    epoch: int = 0
+    """Under a controller: the reign of the role that this broker has."""
     rebuild: Callable[[], None] | None = None
     """Begins anew with an empty log, to be filled by the master. Only a slave does that."""
     rebuild_failure: str | None = None
@@ -61,8 +63,9 @@ class BrokerState:
         """Let the settings of ``config`` take effect. If the topics can not be saved, call it again."""
         if self.settings.broker_permission != self.config.broker.broker_permission:
             self.is_route_old = True
-        self.settings = self.groups.settings = self.config.broker
+        self.settings = self.config.broker
         self.store.settings = self.config.store
+        self.groups.use(self.settings)
         self.topics.use(self.settings)
         if self.is_route_old:
             # The route says what may be done with every topic, and name servers take only what is newer.
