@@ -76,6 +76,10 @@ class ForeignLog(StoreError):
     """What another broker has belongs to another log than ours."""
 
 
+class DivergedLog(StoreError):
+    """Our log has what its master's has not, and it must not be cut."""
+
+
 class OffsetOutOfRange(StoreError):
     """An offset lies outside what the store holds: ``start <= offset <= end`` does not hold."""
 
@@ -111,6 +115,14 @@ class StoreLocked(StoreError):
 
 class FlushFailed(StoreError):
     """The disk refused to make bytes durable. They may be lost: nothing after this is acknowledged."""
+
+
+class ReplicationError(MQError):
+    """Replicas do not agree on what each of them is."""
+
+
+class StaleEpoch(ReplicationError):
+    """Who speaks is of a reign that is over."""
 
 
 class RemotingError(MQError):
@@ -160,6 +172,10 @@ class NoLeader(RemotingError):
     def __init__(self, reasons: str) -> None:
         super().__init__(f"no controller leads: {reasons}")
         self.reasons = reasons
+
+
+class NoRole(MQError):
+    """A replica can not take a role under its controller yet; the text says why."""
 
 
 class ResponseError(MQError):

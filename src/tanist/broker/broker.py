@@ -13,11 +13,11 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import (
-    AbstractAsyncContextManager,
     AbstractContextManager,
     asynccontextmanager,
     nullcontext,
 )
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -27,10 +27,10 @@ from tanist.broker.acl import AccessGuard, AclFiles
 from tanist.broker.chores import doing_chores
 from tanist.broker.client_ports import ClientPorts, port_error
 from tanist.broker.clients import ClientTable
+from tanist.broker.controlled_role import ControlledRole, without_role
 from tanist.broker.delays.rules import DelayRules
 from tanist.broker.delays.table import DelayTable
 from tanist.broker.duties import Duties
-from tanist.broker.following import Following
 from tanist.broker.groups import GroupTable
 from tanist.broker.ha_port import bind_ha_port
 from tanist.broker.lasting import running
@@ -87,7 +87,7 @@ class Broker:
 
         ``topics`` are there when it begins to serve; those that the store has already stay as they are.
         """
-        self._settings = settings
+        self._settings = without_role(settings) if settings.enable_controller_mode else settings
         self._has_fast_port = settings.listen_port != 0
         self._store_settings = store_settings
         self._limits = limits or ServerLimits()
@@ -115,19 +115,18 @@ class Broker:
             self._settings = msgspec.structs.replace(self._settings, listen_port=bound.getsockname()[1])
             if ha_bound is not None:
                 self._ha = msgspec.structs.replace(self._ha, ha_listen_port=ha_bound.getsockname()[1])
-                async with self._serving(bound, ha_bound):
+            if self._settings.is_slave or self._settings.enable_controller_mode:
+                root = Path(self._settings.store_path_root_dir)
+                rounds = SlaveRounds(partial(self._serving, ha_bound), bound, root, self._clock)
+                async with rounds.serving():
                     yield
             else:
-                root = Path(self._settings.store_path_root_dir)
-                async with SlaveRounds(self._serving_slave, bound, root, self._clock).serving():
+                async with self._serving(ha_bound, bound):
                     yield
-
-    def _serving_slave(self, bound: socket.socket, rounds: SlaveRounds) -> AbstractAsyncContextManager[None]:
-        return self._serving(bound, None, rounds)
 
     @asynccontextmanager
     async def _serving(
-        self, bound: socket.socket, ha_bound: socket.socket | None, rounds: SlaveRounds | None = None
+        self, ha_bound: socket.socket | None, bound: socket.socket, rounds: SlaveRounds | None = None
     ) -> AsyncGenerator[None]:
         root = Path(self._settings.store_path_root_dir)
         host = pack_host(self._settings.broker_ip1, self._settings.listen_port)
@@ -148,11 +147,12 @@ class Broker:
                     self._measured(state),
                     doing_chores(state, flusher, self._guard, tasks),
                     ports.closing(),
-                    self._on_duty(duties, ha_bound) as following,
+                    self._registering(state) as registration,
+                    self._on_duty(duties, registration, ha_bound, flusher),
                 ):
                     await ports.start(bound, has_fast=self._has_fast_port)
                     try:
-                        async with self._registered(state, tasks, following):
+                        async with self._registered(registration, tasks):
                             yield
                     finally:
                         # Another round goes on with what was changed while this one ran.
@@ -207,15 +207,21 @@ class Broker:
 
     @asynccontextmanager
     async def _on_duty(
-        self, duties: Duties, ha_bound: socket.socket | None
-    ) -> AsyncGenerator[Following | None]:
-        """Do what the role asks for; what follows the master, if it is a slave's."""
-        if ha_bound is None:
-            async with duties.slave() as following:
-                yield following
-        else:
+        self, duties: Duties, registration: Registration, ha_bound: socket.socket | None, flusher: Flusher
+    ) -> AsyncGenerator[None]:
+        """Do what the role asks for, which the config or the controller gives."""
+        if self._settings.enable_controller_mode:
+            assert ha_bound is not None
+            async with ControlledRole(duties, registration, ha_bound, flusher).held():
+                yield
+        elif ha_bound is not None:
             async with duties.master(ha_bound):
-                yield None
+                yield
+        else:
+            async with duties.slave() as following:
+                registration.on_master(following.use_master)
+                following.follower.on_lost.append(registration.master_lost)
+                yield
 
     def _bind(self) -> socket.socket:
         try:
@@ -224,25 +230,26 @@ class Broker:
             raise port_error(self._settings, error) from error
 
     def _bind_ha(self) -> AbstractContextManager[socket.socket | None]:
-        """A slave has no such port: nobody follows it."""
-        return nullcontext() if self._settings.is_slave else bind_ha_port(self._settings, self._ha)
+        """A slave has no such port: nobody follows it, unless it may become master."""
+        has_port = self._settings.enable_controller_mode or not self._settings.is_slave
+        return bind_ha_port(self._settings, self._ha) if has_port else nullcontext()
 
     @asynccontextmanager
-    async def _registered(
-        self, state: BrokerState, tasks: asyncio.TaskGroup, following: Following | None
-    ) -> AsyncGenerator[None]:
+    async def _registering(self, state: BrokerState) -> AsyncGenerator[Registration]:
+        """What tells the name servers of this broker."""
         client = RemotingClient(tls=self._tls, on_disconnect=lambda _server: registration.connection_lost())
-        registration = Registration(state, client)
+        registration = Registration(state, client, is_on=not state.settings.enable_controller_mode)
         state.topics.on_change(registration.topics_changed)
-        if following is not None:
-            registration.on_master(following.use_master)
-            following.follower.on_lost.append(registration.master_lost)
         try:
-            await registration.register()
-            try:
-                async with running(tasks, {"registration": registration.run}):
-                    yield
-            finally:
-                await registration.unregister()
+            yield registration
         finally:
             await client.close()
+
+    @asynccontextmanager
+    async def _registered(self, registration: Registration, tasks: asyncio.TaskGroup) -> AsyncGenerator[None]:
+        await registration.register()
+        try:
+            async with running(tasks, {"registration": registration.run}):
+                yield
+        finally:
+            await registration.unregister()

@@ -6,7 +6,7 @@ follows. Both end cleanly, for under a controller a broker goes from the one to 
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,10 +17,12 @@ from tanist.broker.following import Following
 from tanist.broker.lasting import listed, running, saving
 from tanist.broker.operating.lag_lines import LagLines
 from tanist.broker.rebuilding import drop_when_in_step
+from tanist.broker.reign import Reign
 from tanist.broker.settings import BrokerRole
 from tanist.broker.state import BrokerState
 from tanist.broker.tables_feed import TablesFeed
 from tanist.broker.transactions.keeper import TransactionKeeper
+from tanist.ha.replicas import ReplicaTable
 from tanist.remoting import RemotingClient, TlsSettings
 
 _FOLLOWED_SAVE_MS = 1_000
@@ -28,11 +30,13 @@ _FOLLOWED_SAVE_MS = 1_000
 
 
 @dataclass(slots=True)
-class Reign:
+class Mastership:
     """One time as master."""
 
-    lost_because: str | None = None
-    """Why it is over, if somebody else may be master: then nothing more is written, and nobody waits."""
+    reign: Reign | None
+    """Under a controller, what it may acknowledge and show."""
+    is_lost: bool = False
+    """Whether somebody else may be master: then nothing more is written, and nobody is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +49,14 @@ class Duties:
     tls: TlsSettings | None
 
     @asynccontextmanager
-    async def master(self, ha_bound: socket.socket) -> AsyncGenerator[Reign]:
-        """Be master while the block lasts, with this port for slaves."""
-        state, reign = self.state, Reign()
+    async def master(
+        self,
+        ha_bound: socket.socket,
+        begin_reign: Callable[[ReplicaTable], Reign] | None = None,
+        on_newer_epoch: Callable[[int], None] | None = None,
+    ) -> AsyncGenerator[Mastership]:
+        """Be master while the block lasts, with this port for slaves; under a controller in a reign."""
+        state = self.state
         keeper, delivery = TransactionKeeper(state), Delivery(state)
         keeper.open()
         listeners = state.store.dispatcher.listeners
@@ -58,18 +67,20 @@ class Duties:
                     ha_bound,
                     partial(TablesFeed, state),
                     is_waited_for=state.settings.broker_role is BrokerRole.SYNC_MASTER,
-                ),
+                    begin_reign=begin_reign,
+                    on_newer_epoch=on_newer_epoch,
+                ) as reign,
             ):
                 self.ports.serve_as_master(keeper)
+                mastership = Mastership(reign)
                 try:
                     async with running(self.tasks, {"transactions": keeper.run}):
-                        yield reign
+                        yield mastership
                 finally:
-                    await self._end_reign(reign, keeper)
+                    await self._end(mastership, keeper)
 
-    async def _end_reign(self, reign: Reign, keeper: TransactionKeeper) -> None:
-        if reign.lost_because is not None:
-            self.state.writer.pending.end_reign()
+    async def _end(self, mastership: Mastership, keeper: TransactionKeeper) -> None:
+        if mastership.is_lost:
             return
         # While the log still takes it, note what is done with.
         keeper.close()

@@ -4,13 +4,14 @@ import logging
 import secrets
 import socket
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
 
 from tanist.broker.lasting import listed
+from tanist.broker.reign import Reign
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
@@ -65,13 +66,20 @@ class Replication:
 
     @asynccontextmanager
     async def serving_slaves(
-        self, bound: socket.socket, make_feed: FeedMaker | None, *, is_waited_for: bool
-    ) -> AsyncGenerator[None]:
-        """Let slaves follow while the block lasts."""
+        self,
+        bound: socket.socket,
+        make_feed: FeedMaker | None,
+        *,
+        is_waited_for: bool,
+        begin_reign: Callable[[ReplicaTable], Reign] | None = None,
+        on_newer_epoch: Callable[[int], None] | None = None,
+    ) -> AsyncGenerator[Reign | None]:
+        """Let slaves follow while the block lasts; under a controller in a reign that begins with it."""
         parts = self._parts
         self._begin_anew()
         if is_waited_for:
             parts.writer.pending.use(self.double_write)
+        reign = None if begin_reign is None else begin_reign(self.replicas)
         if parts.store.incarnation == NO_INCARNATION:
             parts.store.make_incarnation(secrets.token_bytes(INCARNATION_BYTES))
         master = Master(
@@ -79,20 +87,26 @@ class Replication:
             keys=make_keys(parts.settings, parts.ha),
             settings=parts.ha,
             replicas=self.replicas,
-            on_replicas=self.double_write.on_acked,
+            on_replicas=self.double_write.on_acked if reign is None else reign.on_replicas,
             make_feed=make_feed,
             clock=parts.clock,
+            epoch=0 if reign is None else reign.sync_state.epoch,
+            confirmed_to=None if reign is None else reign.confirmed_to,
+            on_newer_epoch=on_newer_epoch,
         )
         self.acceptor = acceptor = Acceptor(master, tls=_server_tls(parts.ha, parts.tls))
         with listed(parts.writer.on_appended, acceptor.on_appended):
             await acceptor.start(bound)
+            if reign is not None:
+                reign.on_confirmed.append(acceptor.on_confirmed)
+                parts.writer.follow(reign)
             try:
-                yield
+                yield reign
             finally:
                 await acceptor.close()
                 self.acceptor = None
 
-    def make_follower(self, sink: TableSink | None, *, broker_id: int) -> Follower:
+    def make_follower(self, sink: TableSink | None, *, broker_id: int, epoch: int) -> Follower:
         """A slave's link. The caller runs it."""
         parts = self._parts
         slave = Slave(
@@ -107,6 +121,7 @@ class Replication:
             when_flushed=parts.flusher.when_flushed,
             sink=sink,
             clock=parts.clock,
+            epoch=epoch,
         )
         self.follower = Follower(slave, tls=_client_tls(parts.ha, parts.tls))
         return self.follower

@@ -222,6 +222,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     def _check_role(self) -> None:
         """A group has one master, which routes and clients know by its id."""
+        if self.enable_controller_mode:
+            # Whatever the config says, the controller gives both.
+            return
         if self.is_slave and not MASTER_ID < self.broker_id <= INT64_MAX:
             raise ConfigError(
                 "brokerId",

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tanist.broker.clients import ClientTable
+from tanist.broker.controlled.duty import Controlled
 from tanist.broker.delays.table import DelayTable
 from tanist.broker.groups import GroupTable
 from tanist.broker.late import LongAnswers
@@ -58,6 +59,9 @@ class BrokerState:
     """Why that failed when it was last asked for."""
     is_route_old: bool = False
     """Whether name servers have yet to be told of another ``brokerPermission``."""
+
+    controlled: Controlled | None = None
+    """Its duty to the controllers, in controller mode."""
 
     def use_config(self) -> None:
         """Let the settings of ``config`` take effect. If the topics can not be saved, call it again."""

@@ -11,7 +11,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from tanist.broker.pending import PendingAnswers
-from tanist.errors import DiskFull, MQError, NotWritable, ResponseError
+from tanist.broker.reign import Reign
+from tanist.errors import DiskFull, DivergedLog, MQError, NotWritable, ResponseError
 from tanist.model.message import Appended, Message
 from tanist.protocol.codes import ResponseCode
 from tanist.store import MessageStore
@@ -44,6 +45,7 @@ class LogWriter:
         """Who is answered when a message is safe."""
         self.on_appended: list[Callable[[], None]] = []
         """Called once a turn of the event loop in which the log has grown."""
+        self._reign: Reign | None = None
         self._loop = asyncio.get_running_loop()
         self._due_turn: asyncio.Handle | None = None
         self._due_dispatch: asyncio.Handle | None = None
@@ -86,13 +88,50 @@ class LogWriter:
         return log_end
 
     def truncate_to(self, log_offset: int) -> None:
-        """Cut our log where it last agrees with the master's."""
-        self._store.truncate_to(log_offset)
+        """Cut our log where it last agrees with the master's. What is cut is kept in a folder of its own.
+
+        Raises DivergedLog if that is confirmed: consumers may have seen it, so it is not for us to decide.
+        """
+        store = self._store
+        confirmed_to = store.dispatcher.confirmed_to
+        if confirmed_to is not None and log_offset < min(confirmed_to, store.log.log_end):
+            raise DivergedLog(f"the log is confirmed up to {confirmed_to} and would be cut at {log_offset}")
+        if self._due_dispatch is not None:
+            # It would go on in the middle of what is cut.
+            self._due_dispatch.cancel()
+            self._due_dispatch = None
+        try:
+            store.keep_diverged(log_offset)
+            store.truncate_to(log_offset)
+        finally:
+            if store.log.refusal is None:
+                self._turn_soon()
 
     def confirm_to(self, log_offset: int) -> None:
         """Let consumers see the log up to here, as far as we hold it."""
         self._store.dispatcher.confirmed_to = log_offset
-        self._turn_soon()
+        self._on_confirmed()
+
+    def follow(self, reign: Reign | None) -> None:
+        """Take messages in and show them as this reign under a controller says; None: it is over."""
+        self._reign = reign
+        self.pending.follow(reign)
+        if reign is not None:
+            # Answers first: the log goes to consumers when the turn's work is done.
+            reign.on_confirmed += [self.pending.on_confirmed, self._on_confirmed]
+            reign.on_replicas()
+
+    def end_reign(self) -> None:
+        """Another broker is or may be master: nobody is told any more that a message is safe."""
+        self._reign = None
+        self.pending.end_reign()
+
+    def _on_confirmed(self) -> None:
+        """More of the log may be dispatched, although it has not grown: slaves need not be told."""
+        dispatcher = self._store.dispatcher
+        is_due = self._due_turn is not None or self._due_dispatch is not None
+        if not is_due and dispatcher.dispatched_to < (dispatcher.confirmed_log_end or 0):
+            self._due_dispatch = self._loop.call_soon(self._dispatch)
 
     def _turn_soon(self) -> None:
         if self._due_turn is None:
@@ -112,6 +151,8 @@ class LogWriter:
 
     def _dispatch(self) -> None:
         self._due_dispatch = None
+        if self._reign is not None:
+            self._reign.hold()
         try:
             has_more, gained_bytes, self._raw_bytes = self._store.dispatch_some(), self._raw_bytes, 0
             if has_more and gained_bytes >= _MUCH_BYTES:

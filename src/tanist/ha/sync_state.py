@@ -31,6 +31,15 @@ JOIN_AGAIN_S = 5.0
 """So long a replica that the controller does not know, or takes for dead, is not proposed again."""
 _FIRST_ID = 1
 _UNFIT = frozenset({ResponseCode.CONTROLLER_INVALID_REPLICAS, ResponseCode.CONTROLLER_BROKER_NOT_ALIVE})
+_DECIDED = _UNFIT | {
+    ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
+    ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
+    ResponseCode.CONTROLLER_INVALID_MASTER,
+    ResponseCode.CONTROLLER_INVALID_REQUEST,
+    ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
+    ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
+}
+"""By these a controller says that it looked at the proposal and leaves the set as it is."""
 _UNCHANGED = ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
 
 
@@ -149,8 +158,15 @@ class SyncState:
         return self._propose(now_s)
 
     def on_refused(self, code: int, *, now_s: float) -> None:
-        """The proposal is refused, and has changed nothing. The caller then asks which set is in force."""
+        """The proposal is refused. The caller then asks which set is in force.
+
+        With a code that tells of a fault on the way it is as good as unanswered: one that lost the lead, or
+        its registry, does not know what became of what it was about to write.
+        """
         if not self._is_asking:
+            return
+        if code not in _DECIDED:
+            self.on_unanswered(now_s=now_s)
             return
         proposed = self._proposed
         if proposed is not None and code in _UNFIT:

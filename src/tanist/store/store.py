@@ -24,6 +24,7 @@ from tanist.store.commitlog import CommitLog
 from tanist.store.deletions import Deletions
 from tanist.store.disk import Disk
 from tanist.store.dispatch import Dispatcher
+from tanist.store.diverged import keep_diverged
 from tanist.store.epoch_file import StoredEpochs
 from tanist.store.guard import StoreGuard
 from tanist.store.incarnation import Incarnation
@@ -31,6 +32,7 @@ from tanist.store.key_index import KeyIndex
 from tanist.store.lookup import MAX_TIMESTAMP_MS, Lookup
 from tanist.store.opening import RecoveryReport, find_end, settle
 from tanist.store.queues import Queues, check_topic_name
+from tanist.store.recovery import whole_to
 from tanist.store.segment import Segment
 from tanist.store.segments import Segments
 from tanist.store.set_aside import finish_set_aside
@@ -55,6 +57,7 @@ class MessageStore:
         self.root = root
         self.settings = settings
         self._disk = disk
+        self._clock = clock
         self._guard = StoreGuard(disk, root)
         self._incarnation = Incarnation(disk, root)
         self._epochs = StoredEpochs(disk, root)
@@ -101,10 +104,14 @@ class MessageStore:
         clock: Clock | None = None,
         disk: Disk | None = None,
         accept_loss: bool = False,
+        waits_for_confirm: bool = False,
     ) -> Self:
         """Open or make a store. A damaged one is refused, with the file and the way out.
 
         ``accept_loss`` cuts a damaged log at the damage all the same: everything behind it is lost.
+        ``waits_for_confirm`` is for a replica under a controller: what is not known to be confirmed is not
+        indexed before ``dispatcher.confirmed_to`` says so, for another master may have been elected without
+        it.
         """
         store = cls(
             root,
@@ -113,10 +120,10 @@ class MessageStore:
             clock=clock or SystemClock(),
             disk=disk or Disk(),
         )
-        store._open(accept_loss=accept_loss)
+        store._open(accept_loss=accept_loss, waits_for_confirm=waits_for_confirm)
         return store
 
-    def _open(self, *, accept_loss: bool) -> None:
+    def _open(self, *, accept_loss: bool, waits_for_confirm: bool) -> None:
         self._disk.make_dir(self.root)
         self._guard.acquire()
         try:
@@ -141,6 +148,9 @@ class MessageStore:
                 was_closed=was_closed,
                 accept_loss=accept_loss,
             )
+            if waits_for_confirm:
+                # What is indexed was confirmed, or was shown before there was a controller.
+                self.dispatcher.confirmed_to = max(found.start, self._checkpoints.saved.confirmed_to)
             # Not before this: a store that is refused is left as it was found.
             self._guard.mark_open()
             self.recovery = settle(
@@ -156,7 +166,7 @@ class MessageStore:
             self._epochs.cut(found.end + 1)
             # Likewise a deletion: what is written from now on must not be taken for deleted.
             self._deletions.cut(found.end)
-            self.log.next_queue_offsets = self.queues.next_offsets()
+            self.count_queue_offsets()
             self.checkpoint()
         except BaseException:
             self._let_go()
@@ -219,14 +229,7 @@ class MessageStore:
 
     def truncate_to(self, log_offset: int) -> None:
         """Cut the log and all indexes at the start of a record. What is cut never comes back."""
-        # Dispatch stops where a record ends, also if what a master sent of the next one is only its half.
-        is_between_records = log_offset == self.dispatcher.dispatched_to or self.log.is_record_start(
-            log_offset
-        )
-        if not is_between_records:
-            raise OffsetOutOfRange(
-                "no record begins at log offset", log_offset, self.log.log_start, self.log.log_end
-            )
+        self._check_between_records(log_offset)
         # Before anything is changed, because both may need space; the queues then know the next offsets.
         self.dispatcher.run(log_offset)
         self.queues.write()
@@ -238,8 +241,33 @@ class MessageStore:
                 # The next start finishes the cut: what would be written until then would be lost.
                 self.log.refusal = f"the log could not be cut at {log_offset}; restart the broker"
             raise
-        self.log.next_queue_offsets = self.queues.next_offsets()
+        self.count_queue_offsets()
         self.checkpoint()
+
+    def keep_diverged(self, log_offset: int) -> None:
+        """Copy all messages from the start of a record on, which are about to be cut, into a folder."""
+        self._check_between_records(log_offset)
+        keep_diverged(
+            self._disk,
+            self.root,
+            self.log,
+            start=log_offset,
+            end=self.whole_to,
+            epochs=self.epochs,
+            now_ms=self._clock.now_ms(),
+        )
+
+    @property
+    def whole_to(self) -> int:
+        """Where the log's last whole record ends: a master may have sent only a part of the next."""
+        if self.log.ends_with_record:
+            return self.log.log_end
+        start = max(self.dispatcher.dispatched_to, self.log.log_start)
+        return whole_to(self.log.segments, start, self.log.log_end)
+
+    def count_queue_offsets(self) -> None:
+        """Learn which offset each queue's next message gets, as a slave must before it becomes master."""
+        self.log.next_queue_offsets = self.dispatcher.next_offsets()
 
     def delete_topics(self, topics: Collection[str]) -> None:
         """Delete all messages that these topics have now; on return no crash brings them back.
@@ -247,12 +275,13 @@ class MessageStore:
         Their queues go on with the next offset if the topics are made again. The space comes back with
         the files of the log.
         """
-        # So that the queues know all that is to go.
+        # So that the queues know all that is to go. What waits to be confirmed, they hide when it comes.
         self.dispatcher.run()
         found = {
             topic
-            for (topic, _), queue in self.queues
-            if topic in topics and queue.min_offset < queue.max_offset
+            for (topic, queue_id), next_offset in self.log.next_queue_offsets.items()
+            if topic in topics
+            and ((queue := self.queues.find(topic, queue_id)) is None or queue.min_offset < next_offset)
         }
         if found:
             self._deletions.add(found, self.log.log_end)
@@ -279,7 +308,13 @@ class MessageStore:
     def remove_expired_queues(self, topics: Collection[str]) -> int:
         """Remove the queues of these topics of which the log holds nothing any more; how many went."""
         self.dispatcher.run()
-        expired = self.queues.remove_expired(topics, self.log.log_start)
+        # Of what waits to be confirmed some may be for these queues.
+        waiting = {
+            topic
+            for (topic, queue_id), next_offset in self.dispatcher.next_offsets().items()
+            if (queue := self.queues.find(topic, queue_id)) is None or queue.max_offset < next_offset
+        }
+        expired = self.queues.remove_expired(set(topics) - waiting, self.log.log_start)
         for key in expired:
             self.log.next_queue_offsets.pop(key, None)
         return len(expired)
@@ -347,6 +382,13 @@ class MessageStore:
         """The message that begins at an offset of the log; None if there is none (any more)."""
         return self._lookup.record_at(log_offset)
 
+    def message_at(self, log_offset: int) -> Record | None:
+        """The same for who consumes: None also for what is not confirmed yet."""
+        confirmed_to = self.dispatcher.confirmed_to
+        if confirmed_to is not None and log_offset >= confirmed_to:
+            return None
+        return self._lookup.record_at(log_offset)
+
     def offset_at_time(
         self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = Boundary.LOWER
     ) -> QueueOffset:
@@ -391,6 +433,7 @@ class MessageStore:
             indexed_to=self.dispatcher.dispatched_to,
             # A record must end where a checkpoint says that all is durable, else its half would look damaged.
             flushed_to=self.log.log_end if self.log.ends_with_record else self.dispatcher.dispatched_to,
+            confirmed_to=self.dispatcher.confirmed_log_end,
             dirty_paths=[*self.queues.take_dirty(), *self.index.take_dirty()],
         )
 
@@ -434,6 +477,13 @@ class MessageStore:
         if not 0 <= message.queue_id < MAX_QUEUE_ID:
             raise LocalProtocolError(
                 f"queue id {message.queue_id} is not allowed; use 0 to {MAX_QUEUE_ID - 1}"
+            )
+
+    def _check_between_records(self, log_offset: int) -> None:
+        # What a master sent of the last record may be only its half: no record begins there, and it may go.
+        if not self.log.is_record_start(log_offset) and log_offset != self.whole_to:
+            raise OffsetOutOfRange(
+                "no record begins at log offset", log_offset, self.log.log_start, self.log.log_end
             )
 
     def _cut_all(self, log_offset: int) -> int:

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from tanist.backoff import Backoff
-from tanist.errors import MQError, NoLeader, RemotingError, ResponseError
+from tanist.errors import ConnectionLost, MQError, NoLeader, RemotingError, RequestTimeout, ResponseError
 from tanist.model.host import is_host_and_port
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -49,11 +49,16 @@ class Controllers:
             self.leader = None
 
     async def ask(
-        self, make_request: Callable[[], Command], *, passing: frozenset[int] = frozenset()
+        self,
+        make_request: Callable[[], Command],
+        *,
+        passing: frozenset[int] = frozenset(),
+        is_once: bool = False,
     ) -> Command:
         """The leader's answer, within 3 s. Raises NoLeader or another RemotingError if there is none.
 
-        An answer that says no is raised as a ResponseError, unless its code is one of ``passing``.
+        An answer that says no is raised as a ResponseError, unless its code is one of ``passing``. With
+        ``is_once`` a request that may have been taken is not sent a second time.
         """
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + DEADLINE_S
@@ -72,9 +77,10 @@ class Controllers:
                     failed = leader
                     self.forget(leader)
                     raise
-            except (RemotingError, ResponseError):
+            except (RemotingError, ResponseError) as error:
                 pause_s = backoff.next_s(self._chance())
-                if not tries_left or loop.time() + pause_s >= deadline_s:
+                is_in_doubt = is_once and isinstance(error, ConnectionLost | RequestTimeout)
+                if is_in_doubt or not tries_left or loop.time() + pause_s >= deadline_s:
                     raise
                 await asyncio.sleep(pause_s)
                 continue
@@ -93,9 +99,9 @@ class Controllers:
         async with asyncio.TaskGroup() as tasks:
             asked = [tasks.create_task(self._named_by(address)) for address in self.addresses]
             for answer in asyncio.as_completed(asked):
-                named = await answer
-                if isinstance(named, MQError):
-                    reasons.append(str(named))
+                named, reason = await answer
+                if named is None:
+                    reasons.append(reason)
                     continue
                 found = named
                 if named != not_wanted:
@@ -109,15 +115,15 @@ class Controllers:
             self.leader = found
         return found
 
-    async def _named_by(self, address: str) -> str | MQError:
+    async def _named_by(self, address: str) -> tuple[str | None, str]:
         """The leader as one controller names it, or why it does not."""
         try:
             answer = await self._client.request(
                 address, Command.request(RequestCode.CONTROLLER_GET_METADATA_INFO), timeout_s=_FIND_S
             )
             if answer.code != ResponseCode.SUCCESS:
-                return error_of(answer)
+                raise error_of(answer)
             named = answer.header(ControllerMetadataResponse).controller_leader_address or ""
         except MQError as error:
-            return error
-        return named if is_host_and_port(named) else NoLeader(f"{address} knows of none")
+            return None, f"{address}: {error}"
+        return (named, "") if is_host_and_port(named) else (None, f"{address} knows of none")

@@ -1,4 +1,4 @@
-"""Heartbeats to every controller, each on its own: one that is stuck delays no other, and holds up one request.
+"""Heartbeats to every controller, each on its own: one that is stuck delays no other.
 
 All of them are told because any may lead next, and each keeps its own table of who lives. A heartbeat that
 the leader answers renews the master's lease, counted from when it was sent. A connection that is lost is
@@ -29,7 +29,7 @@ SESSION_VARIABLE = "TANIST_SESSION_ID"
 _SESSION_BYTES = 16
 _TRIES_IN_TIME = 3
 """So many heartbeats in a row may go unanswered in the time after which a controller takes us for gone."""
-_LEAST_GAP_S = 0.02
+_LEAST_GAP_S = 0.1
 """Between two heartbeats to one controller, however often it is wished for."""
 
 

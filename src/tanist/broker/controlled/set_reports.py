@@ -1,8 +1,7 @@
 """Tells the controller who is in step with this master (1001), and what came of it.
 
-A proposal whose answer is lost may have been taken, and may be taken yet: the master counts on the old set and
-the proposed one until it knows. Asking the same again settles it, because the controller takes a set only on
-top of the set epoch that it names.
+A proposal whose answer is lost may have been taken, and may be taken yet, so it is not sent again here: the
+master first counts with it. A refusal is one of a proposal that was sent once, and has changed nothing.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from tanist.broker.controlled.identity import Identity
 from tanist.errors import ProtocolError, RemotingError, ResponseError
 from tanist.protocol.bodies import decode_java_json, encode_body
 from tanist.protocol.bodies.replication import SyncStateSet
-from tanist.protocol.codes import RequestCode, ResponseCode
+from tanist.protocol.codes import RequestCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.common import BrokerNameRequest
 from tanist.protocol.headers.controller import AlterSyncStateSetRequest
@@ -45,13 +44,14 @@ class SetTaken:
 class SetRefused:
     """The controller did not take the proposal, and keeps the set of ``view``."""
 
+    code: int
     reason: str
     view: GroupView
 
 
 @dataclass(frozen=True, slots=True)
 class SetUnknown:
-    """Nobody answered, or not well: the proposal counts until it is made again and answered."""
+    """Nobody answered, or not well: the proposal may have been taken, or be taken yet."""
 
     reason: str
 
@@ -78,23 +78,21 @@ class SetReports:
         """Propose a set as master of ``epoch``."""
         async with self._turn:
             try:
-                answer = await self._controllers.ask(lambda: self._request(proposal, epoch))
+                answer = await self._controllers.ask(lambda: self._request(proposal, epoch), is_once=True)
                 taken = decode_java_json(answer.body, SyncStateSet)
             except ResponseError as refusal:
-                if refusal.code == ResponseCode.CONTROLLER_NOT_LEADER:
-                    return SetUnknown(str(refusal))
-                return await self._refused(str(refusal))
+                return await self._refused(refusal)
             except (RemotingError, ProtocolError) as error:
                 return SetUnknown(str(error))
             return SetTaken(taken.broker_ids, taken.epoch)
 
-    async def _refused(self, reason: str) -> SetRefused | SetUnknown:
-        """An earlier try may have been taken though its answer was lost: only the controller's set counts."""
+    async def _refused(self, refusal: ResponseError) -> SetRefused | SetUnknown:
+        """The controller may have another set than we know, by an earlier proposal whose answer was lost."""
         try:
             answer = await ask_replica_info(self._controllers, self._identity.broker_name)
-            return SetRefused(reason, replica_info_view(answer))
+            return SetRefused(refusal.code, str(refusal), replica_info_view(answer))
         except (RemotingError, ResponseError, ProtocolError) as error:
-            return SetUnknown(f"{reason}; then {error}")
+            return SetUnknown(f"{refusal}; then {error}")
 
     def _request(self, proposal: Proposal, epoch: int) -> Command:
         header = AlterSyncStateSetRequest(
