@@ -166,7 +166,7 @@ class TooBusy(RemotingError):
         self.waiting = waiting
 
 
-class NoLeader(RemotingError):
+class NoLeader(ReplicationError):
     """None of the controllers names one that leads: nothing can be decided now."""
 
     def __init__(self, reasons: str) -> None:
@@ -174,7 +174,7 @@ class NoLeader(RemotingError):
         self.reasons = reasons
 
 
-class NoRole(MQError):
+class NoRole(ReplicationError):
     """A replica can not take a role under its controller yet; the text says why."""
 
 
