@@ -55,7 +55,7 @@ class Controllers:
         passing: frozenset[int] = frozenset(),
         is_once: bool = False,
     ) -> Command:
-        """The leader's answer, within 3 s. Raises NoLeader or another RemotingError if there is none.
+        """The leader's answer, within 3 s. Raises NoLeader or a RemotingError if there is none.
 
         An answer that says no is raised as a ResponseError, unless its code is one of ``passing``. With
         ``is_once`` a request that may have been taken is not sent a second time.
@@ -77,7 +77,7 @@ class Controllers:
                     failed = leader
                     self.forget(leader)
                     raise
-            except (RemotingError, ResponseError) as error:
+            except (RemotingError, NoLeader, ResponseError) as error:
                 pause_s = backoff.next_s(self._chance())
                 is_in_doubt = is_once and isinstance(error, ConnectionLost | RequestTimeout)
                 if is_in_doubt or not tries_left or loop.time() + pause_s >= deadline_s:
