@@ -4,13 +4,12 @@ import logging
 import secrets
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
 
-from tanist.broker.reign import Reign
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
@@ -51,8 +50,6 @@ class Replication:
         self.is_slave = parts.settings.is_slave
         self.replicas = ReplicaTable(fallbehind_max_bytes=parts.ha.ha_slave_fallbehind_max)
         self.double_write = DoubleWrite(self.replicas, parts.ha)
-        self.reign: Reign | None = None
-        """Under a controller, while this broker is master."""
         self.acceptor: Acceptor | None = None
         """A master's port, while it serves."""
         self.follower: Follower | None = None
@@ -61,40 +58,6 @@ class Replication:
     def lag_ms(self, replica: Replica) -> int:
         """How long a slave has lacked its next byte."""
         return 0 if self.acceptor is None else self.acceptor.lag_ms(replica)
-
-    def begin_reign(self, own_id: int, *, epoch: int, members: Iterable[int], set_epoch: int) -> Reign:
-        """Take writes as master of an epoch that is written down already. The caller runs the reign.
-
-        Slaves that followed the last master, or the last epoch, are to connect anew: what they said to that
-        one is not believed.
-        """
-        parts = self._parts
-        parts.store.count_queue_offsets()
-        self.reign = Reign.begin(
-            own_id,
-            epoch=epoch,
-            members=members,
-            set_epoch=set_epoch,
-            store=parts.store,
-            flusher=parts.flusher,
-            replicas=self.replicas,
-            settings=parts.ha,
-            clock=parts.clock,
-        )
-        parts.writer.pending.use(self.double_write)
-        parts.writer.follow(self.reign)
-        return self.reign
-
-    def end_reign(self) -> None:
-        """Acknowledge nothing any more; who waits is told that it is too late."""
-        self.reign = None
-        self._parts.writer.follow(None)
-
-    def _on_replicas(self) -> None:
-        if self.reign is not None:
-            self.reign.on_replicas()
-        else:
-            self.double_write.on_acked()
 
     @asynccontextmanager
     async def serving_slaves(self, bound: socket.socket, make_feed: FeedMaker | None) -> AsyncGenerator[None]:
@@ -107,7 +70,7 @@ class Replication:
             keys=make_keys(parts.settings, parts.ha),
             settings=parts.ha,
             replicas=self.replicas,
-            on_replicas=self._on_replicas,
+            on_replicas=self.double_write.on_acked,
             make_feed=make_feed,
             clock=parts.clock,
         )
