@@ -88,6 +88,15 @@ class PendingAnswers:
         if self._double_write is not None:
             self._double_write.follow(None if reign is None else reign.sync_state)
 
+    def end_reign(self) -> None:
+        """Another broker is or may be master: nobody is told any more that a message is safe."""
+        self.follow(None)
+        if self._double_write is not None:
+            self._double_write.give_up()
+            self._double_write = None
+        self.is_on = self._waits_for_disk
+        self._stop_watching()
+
     @property
     def has_room(self) -> bool:
         """Whether ``check`` has nothing against one more."""
@@ -143,9 +152,7 @@ class PendingAnswers:
         self._flusher.give_up()
         if self._double_write is not None:
             self._double_write.give_up()
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        self._stop_watching()
 
     def on_confirmed(self) -> None:
         """More replicas hold more, or other replicas count."""
@@ -214,6 +221,11 @@ class PendingAnswers:
         deadline_s = self._double_write.next_deadline_s
         if deadline_s is not None:
             self._deadline = asyncio.get_running_loop().call_at(deadline_s, self._on_deadline, deadline_s)
+
+    def _stop_watching(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def _on_deadline(self, deadline_s: float) -> None:
         self._deadline = None

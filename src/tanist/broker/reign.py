@@ -112,6 +112,10 @@ class Reign:
             max_behind_s=max_behind_s,
         )
 
+    def confirmed_to(self) -> int:
+        """Up to where all that may be elected hold the log."""
+        return self.sync_state.confirmed_to
+
     # What the answers of sends ask.
 
     def refusal(self) -> str | None:

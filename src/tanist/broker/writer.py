@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from tanist.broker.pending import PendingAnswers
 from tanist.broker.reign import Reign
-from tanist.errors import DiskFull, MQError, NotWritable, ResponseError
+from tanist.errors import DiskFull, DivergedLog, MQError, NotWritable, ResponseError
 from tanist.model.message import Appended, Message
 from tanist.protocol.codes import ResponseCode
 from tanist.store import MessageStore
@@ -88,8 +88,24 @@ class LogWriter:
         return log_end
 
     def truncate_to(self, log_offset: int) -> None:
-        """Cut our log where it last agrees with the master's."""
-        self._store.truncate_to(log_offset)
+        """Cut our log where it last agrees with the master's. What is cut is kept in a folder of its own.
+
+        Raises DivergedLog if that is confirmed: consumers may have seen it, so it is not for us to decide.
+        """
+        store = self._store
+        confirmed_to = store.dispatcher.confirmed_to
+        if confirmed_to is not None and log_offset < min(confirmed_to, store.log.log_end):
+            raise DivergedLog(f"the log is confirmed up to {confirmed_to} and would be cut at {log_offset}")
+        if self._due_dispatch is not None:
+            # It would go on in the middle of what is cut.
+            self._due_dispatch.cancel()
+            self._due_dispatch = None
+        try:
+            store.keep_diverged(log_offset)
+            store.truncate_to(log_offset)
+        finally:
+            if store.log.refusal is None:
+                self._turn_soon()
 
     def confirm_to(self, log_offset: int) -> None:
         """Let consumers see the log up to here, as far as we hold it."""
@@ -104,6 +120,11 @@ class LogWriter:
             # Answers first: the log goes to consumers when the turn's work is done.
             reign.on_confirmed += [self.pending.on_confirmed, self._on_confirmed]
             reign.on_replicas()
+
+    def end_reign(self) -> None:
+        """Another broker is or may be master: nobody is told any more that a message is safe."""
+        self._reign = None
+        self.pending.end_reign()
 
     def _on_confirmed(self) -> None:
         """More of the log may be dispatched, although it has not grown: slaves need not be told."""

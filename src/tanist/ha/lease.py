@@ -36,6 +36,10 @@ class Lease:
             self.epoch = epoch
             self.granted_s = self.ends_s = now_s
 
+    def on_void(self, *, now_s: float) -> None:
+        """Who granted it may elect another at once."""
+        self.ends_s = min(self.ends_s, now_s)
+
     def is_held(self, now_s: float) -> bool:
         """Whether no other master can have been elected yet."""
         return now_s < self.ends_s

@@ -47,6 +47,8 @@ class Replica:
     since_ms: int
     held_from: int = 0
     """Of what lies before it holds nothing, whatever it acks."""
+    is_learner: bool = False
+    """Whether it only follows, and is never waited for and never master."""
     acked_to: int = field(init=False)
     sent_to: int = field(init=False)
     sent_bytes: int = field(default=0, init=False)
@@ -107,11 +109,13 @@ class ReplicaTable:
         self._find_latest_start()
         return before
 
-    def leave(self, replica: Replica) -> None:
-        """Forget a connection and all it said. One that was replaced is forgotten already."""
-        if self._replicas.get(replica.identity) is replica:
-            del self._replicas[replica.identity]
-            self._find_latest_start()
+    def leave(self, replica: Replica) -> bool:
+        """Forget a connection and all it said; False for one that was replaced and is forgotten already."""
+        if self._replicas.get(replica.identity) is not replica:
+            return False
+        del self._replicas[replica.identity]
+        self._find_latest_start()
+        return True
 
     def refuse(self, peer: RefusedPeer, *, kind: str) -> None:
         self.refused.append(peer)

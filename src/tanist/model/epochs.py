@@ -4,7 +4,9 @@ An entry says where an epoch begins; it ends where the next begins, the last one
 Epochs and starts only grow.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from tanist.model.offsets import LogOffset
@@ -54,7 +56,13 @@ class EpochHistory:
 
     def at(self, log_offset: int) -> Epoch | None:
         """The epoch that wrote a byte, or None if it is older than all that is known."""
-        return next((epoch for epoch in reversed(self._epochs) if epoch.start <= log_offset), None)
+        index = self._index_at(log_offset)
+        return self._epochs[index] if index >= 0 else None
+
+    def end_at(self, log_offset: int) -> LogOffset | None:
+        """Where the epoch ends that wrote a byte; None if it is the last, which ends with the log."""
+        following = self._index_at(log_offset) + 1
+        return self._epochs[following].start if following < len(self._epochs) else None
 
     def cut(self, log_offset: int) -> None:
         """Forget the epochs that begin at or behind the new end of the log."""
@@ -65,3 +73,34 @@ class EpochHistory:
         """Forget the epochs whose every byte the log has deleted."""
         while len(self._epochs) > 1 and self._epochs[1].start <= log_start:
             self._epochs.pop(0)
+
+    def _index_at(self, log_offset: int) -> int:
+        """Which epoch wrote a byte: -1 for those that are older than all that is known."""
+        return bisect_right(self._epochs, log_offset, key=_START) - 1
+
+
+def consistent_point(
+    own: EpochHistory, own_end: int, master: Sequence[Epoch], master_end: int
+) -> LogOffset | None:
+    """Up to where our log is the master's too; None if no epoch tells.
+
+    One master writes the bytes of an epoch, in one order: who has an epoch with the same start has them from
+    there on, up to where its own part of the epoch ends. The newest epoch that both have decides. The master
+    may tell its newest epochs only.
+    """
+    master_ends = _ends(master, master_end)
+    for epoch, own_epoch_end in reversed(_ends(own.epochs, own_end).items()):
+        point = min(own_epoch_end, master_ends.get(epoch, -1))
+        # An epoch that begins behind the end of a log tells nothing of it.
+        if point >= epoch.start:
+            return LogOffset(point)
+    return None
+
+
+def _ends(epochs: Sequence[Epoch], log_end: int) -> dict[Epoch, int]:
+    """Where each epoch ends."""
+    ends = [*(epoch.start for epoch in epochs[1:]), log_end]
+    return dict(zip(epochs, ends, strict=False))
+
+
+_START = attrgetter("start")

@@ -48,6 +48,7 @@ class _Keeper:
         self.fault: Exception | None = None
         self.acked_to = 0
         self.heard: list[bytes] = []
+        self.newer_epoch: int | None = None
 
     def on_open(self, connection: SlaveConnection) -> float:
         if self.fault is not None:
@@ -72,6 +73,9 @@ class _Keeper:
 
     def on_acked(self, connection: SlaveConnection, acked_to: int) -> None:
         self.acked_to = acked_to
+
+    def on_newer_epoch(self, epoch: int) -> None:
+        self.newer_epoch = epoch
 
     def on_closed(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
         self.closed.append(kind)

@@ -1,6 +1,6 @@
 import pytest
 
-from tanist.model.epochs import Epoch, EpochHistory
+from tanist.model.epochs import Epoch, EpochHistory, consistent_point
 from tanist.model.offsets import LogOffset
 
 
@@ -78,3 +78,61 @@ def test_the_epochs_that_are_handed_out_do_not_change() -> None:
     epochs = history.epochs
     history.begin(2, 10)
     assert epochs == ((1, 0),)
+
+
+@pytest.mark.parametrize(
+    ("log_offset", "end"), [(0, 100), (99, 100), (100, 500), (899, 900), (900, None), (10**12, None)]
+)
+def test_an_epoch_ends_where_the_next_begins(log_offset: int, end: int | None) -> None:
+    assert _history((1, 100), (2, 500), (5, 900)).end_at(log_offset) == end
+
+
+# Where two logs last agree
+
+
+@pytest.mark.behaviour("S2-26")
+@pytest.mark.parametrize(
+    ("own", "own_end", "master", "master_end", "point"),
+    [
+        # The last epoch of ours began elsewhere there: what both have of the one before decides.
+        (((1, 100), (2, 300), (3, 500)), 700, ((1, 100), (2, 300), (3, 450)), 700, 450),
+        # The same epochs: the shorter log.
+        (((1, 100), (2, 300), (3, 500)), 700, ((1, 100), (2, 300), (3, 500)), 600, 600),
+        (((1, 100), (2, 300), (3, 500)), 600, ((1, 100), (2, 300), (3, 500)), 700, 600),
+        # Ours has an epoch that never was there, and the other way round.
+        (((1, 0), (2, 300)), 400, ((1, 0), (3, 250)), 900, 250),
+        (((1, 0), (2, 300)), 400, ((1, 0), (3, 350)), 900, 300),
+        (((1, 0),), 400, ((1, 0), (3, 400)), 900, 400),
+        # Ours wrote nothing in its last epoch.
+        (((1, 0), (2, 300)), 300, ((1, 0), (3, 350)), 900, 300),
+        (((1, 0), (2, 300)), 300, ((1, 0), (2, 300)), 300, 300),
+        # Both have deleted old files, each as many as it liked; or the master tells its newest epochs only.
+        (((2, 300), (3, 500)), 700, ((3, 500), (4, 650)), 900, 650),
+        (((3, 500),), 700, ((1, 0), (2, 300), (3, 500)), 900, 700),
+    ],
+)
+def test_two_logs_agree_up_to_the_end_of_the_newest_epoch_that_both_have(
+    own: tuple[tuple[int, int], ...],
+    own_end: int,
+    master: tuple[tuple[int, int], ...],
+    master_end: int,
+    point: int,
+) -> None:
+    assert consistent_point(_history(*own), own_end, _history(*master).epochs, master_end) == point
+
+
+@pytest.mark.behaviour("S2-27")
+@pytest.mark.parametrize(
+    ("own", "master"),
+    [
+        ((), ((1, 0),)),
+        (((1, 100),), ()),
+        (((1, 100), (3, 600)), ((1, 200), (2, 500))),
+        # An epoch that begins behind the end that the master told.
+        (((1, 100),), ((1, 100),)),
+    ],
+)
+def test_logs_without_a_common_epoch_have_no_point(
+    own: tuple[tuple[int, int], ...], master: tuple[tuple[int, int], ...]
+) -> None:
+    assert consistent_point(_history(*own), 700, _history(*master).epochs, 99) is None
