@@ -11,11 +11,14 @@ import pytest
 from tanist.broker.controlled.orders import MasterOrder, SlaveOrder
 from tanist.broker.controlled.set_reports import SetRefused, SetTaken
 from tanist.protocol.codes import ResponseCode
+from tanist.store import StoreSettings
 from tests.support import partners
 from tests.support.conditions import until
 from tests.support.controlled_node import ControlledNode
-from tests.support.rocketmq.cluster import RocketMQ
+from tests.support.messages import make_message, open_store
+from tests.support.rocketmq.cluster import RocketMQ, mqadmin_each
 from tests.support.rocketmq.controlled import SWIFT_CONTROLLER, Controller, start_controller
+from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
 
 BOTH = frozenset({1, 2})
 
@@ -75,3 +78,24 @@ def test_replicas_register_and_succeed_each_other_at_rocketmqs_controller(
                 assert again.is_slave
 
     asyncio.run(scenario())
+
+
+def test_the_stock_command_shows_the_epochs_of_a_log(tmp_path: Path) -> None:
+    settings = StoreSettings(mapped_file_size_commit_log=4 << 20, mapped_file_size_consume_queue=20 * 1000)
+    with open_store(tmp_path / "broker" / "store", settings) as store:
+        store.begin_epoch(3)
+        store.append(make_message())
+        second = store.log.log_end
+        store.begin_epoch(5)
+        store.append(make_message())
+        end = store.log.log_end
+    with (
+        NameServerProcess(tmp_path / "ns") as names,
+        BrokerProcess(tmp_path / "broker", names.address) as broker,
+    ):
+        try:
+            (printed,) = mqadmin_each(names.address, ["getBrokerEpoch", "-b", broker.name], home=tmp_path)
+        except partners.PartnerMissing as lack:
+            partners.do_without(lack)
+    assert f"#Epoch: EpochEntry{{epoch=3, startOffset=0, endOffset={second}}}" in printed
+    assert f"#Epoch: EpochEntry{{epoch=5, startOffset={second}, endOffset={end}}}" in printed
