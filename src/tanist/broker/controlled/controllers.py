@@ -42,6 +42,7 @@ class Controllers:
         self._chance = chance
         self.leader: str | None = None
         """Who led when it was last asked."""
+        self._told_leader: str | None = None
 
     def forget(self, address: str) -> None:
         """A controller is gone, or does not lead: if it did, the leader is looked for when next asked."""
@@ -109,10 +110,10 @@ class Controllers:
             for task in asked:
                 task.cancel()
         if found is None:
-            raise NoLeader("; ".join(reasons))
-        if found != self.leader:
+            raise NoLeader("; ".join(sorted(reasons)))
+        if found != self._told_leader:
             _log.info("controller leads address=%s", found)
-            self.leader = found
+        self.leader = self._told_leader = found
         return found
 
     async def _named_by(self, address: str) -> tuple[str | None, str]:

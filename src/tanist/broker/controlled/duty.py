@@ -36,7 +36,7 @@ from tanist.remoting import RemotingClient
 
 _log = logging.getLogger(__name__)
 
-_HINT_GAP_S = 0.05
+_HINT_GAP_S = 0.02
 """Between two questions, however many notifications come."""
 _NO_ROLE = "the controller has not given this broker a role yet"
 """Why a broker that has just started takes no writes."""
@@ -306,14 +306,16 @@ class Controlled:
         self._replica.on_lease(epoch, sent_s, self._timeout_s)
 
     def _on_disconnect(self, address: str) -> None:
-        self._controllers.forget(address)
+        if address == self._controllers.leader:
+            # Another one may lead now. One of RocketMQ's elects another master at once.
+            self._controllers.forget(address)
+            self.status.controller = None
+            self._hinted.set()
         lease = self.status.lease
         if lease is not None and lease.is_weak and lease.controller == address:
             _log.warning("lease is void, the connection to the controller is gone address=%s", address)
             self.status.lease = None
             self._replica.on_lease_void()
-            # It elects another one now, and may have told us on that connection.
-            self._hinted.set()
         self._heartbeats.soon(address)
 
     async def _keep_finding(self) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tanist.broker.controlled.controllers import Controllers
 from tanist.clock import Clock
-from tanist.errors import MQError
+from tanist.errors import MQError, ResponseError
 from tanist.log import ToldFailures
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -40,7 +40,7 @@ def session_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class BeatAnswer:
-    """One controller has answered a heartbeat."""
+    """One controller has answered a heartbeat, with yes or no."""
 
     address: str
     sent_s: float
@@ -113,6 +113,8 @@ class Heartbeats:
         except MQError as error:
             if self._failures.is_news(address, str(error)):
                 _log.warning("controller takes no heartbeat address=%s reason=%s", address, error)
+            if isinstance(error, ResponseError):
+                self._on_answer(BeatAnswer(address, sent_s, None))
             return
         if self._failures.is_over(address):
             _log.info("controller takes heartbeats again address=%s", address)

@@ -298,7 +298,7 @@ def test_a_forged_notification_changes_nothing_and_many_of_them_cost_little(tmp_
                 await asyncio.sleep(0.001)
             assert site.switch.held == MasterOrder(1, frozenset({1}), 1)
             assert len(site.switch.orders) == 1
-            assert len(site.played.times_of(INFO)) - asked_count <= 2_000 * 0.001 / 0.05 + 1
+            assert len(site.played.times_of(INFO)) - asked_count <= 2_000 * 0.001 / 0.02 + 1
 
     run_virtually(scenario())
 

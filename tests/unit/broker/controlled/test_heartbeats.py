@@ -9,6 +9,7 @@ from tanist.broker.controlled.controllers import Controllers
 from tanist.broker.controlled.heartbeats import SESSION_VARIABLE, BeatAnswer, Heartbeats, session_id
 from tanist.protocol.codes import RequestCode
 from tanist.protocol.headers.controller import BrokerHeartbeatRequest
+from tanist.supervisor.forked import SESSION_ID
 from tests.support.played_controllers import PlayedControllers
 from tests.support.virtual_time import VirtualClock, run_virtually, virtually_until
 
@@ -137,6 +138,7 @@ def test_a_controller_that_is_away_is_told_of_once(caplog: pytest.LogCaptureFixt
 def test_who_starts_the_broker_may_choose_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SESSION_VARIABLE, "chosen")
     assert session_id() == "chosen"
+    assert SESSION_VARIABLE == SESSION_ID
     monkeypatch.delenv(SESSION_VARIABLE)
     assert len(session_id()) == 32
     assert session_id() != session_id()
