@@ -47,8 +47,11 @@ async def controlling(
 class PlayedReplica:
     """A broker of one group. It has a port of its own, on which it hears of new masters."""
 
-    def __init__(self, broker_id: int, *, session: str | None = None, name: str = NAME) -> None:
+    def __init__(
+        self, broker_id: int, *, session: str | None = None, name: str = NAME, timeout_ms: int = TIMEOUT_MS
+    ) -> None:
         self.broker_id = broker_id
+        self.timeout_ms = timeout_ms
         self.name = name
         self.session = session
         self.news: list[NotifyRoleChangedRequest] = []
@@ -112,7 +115,7 @@ class PlayedReplica:
         given = {
             "broker_name": self.name,
             "broker_addr": self.address,
-            "heartbeat_timeout_ms": TIMEOUT_MS,
+            "heartbeat_timeout_ms": self.timeout_ms,
             "session_id": self.session,
             "ha_address": f"{self.address}1",
             **fields,
@@ -222,7 +225,7 @@ async def beating(*played: PlayedReplica, at: Sequence[str]) -> AsyncGenerator[N
         while True:
             with suppress(RemotingError):
                 await one.heartbeat(address)
-            await asyncio.sleep(TIMEOUT_MS / 1000 / 8)
+            await asyncio.sleep(one.timeout_ms / 1000 / 8)
 
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(beat(one, address)) for one in played for address in at]
