@@ -55,7 +55,13 @@ class Controller:
         # Brokers hear of a new master on their own port: they take no requests on connections they opened.
         self._client = RemotingClient(limits=client_limits, tls=tls)
         self._leading = Leading(
-            open_session or partial(open_registry, settings.registry_url, clock=self._clock),
+            open_session
+            or partial(
+                open_registry,
+                settings.registry_url,
+                timeout_s=settings.coordinator_timeout_millis / 1000,
+                clock=self._clock,
+            ),
             clock=self._clock,
             load=self._load,
             on_begin=self._on_begin,

@@ -34,6 +34,7 @@ def test_the_registry_may_be_named() -> None:
         ("advertisedAddress", "host"),
         ("advertisedAddress", "host:0"),
         ("listenPort", "65536"),
+        ("coordinatorTimeoutMillis", "499"),
     ],
 )
 def test_a_wrong_value_stops_the_start_and_is_named(key: str, value: str) -> None:
