@@ -61,7 +61,7 @@ class Attempts:
         self._failures: list[tuple[str, MQError]] = []
         self._may_be_stored = False
         self._may_retry = retries > 0
-        self._is_led = False
+        self._failed_at: set[tuple[str, str | None]] = set()
         self._backoff = Backoff(most_s=_MOST_PAUSE_S)
 
     @property
@@ -69,11 +69,14 @@ class Attempts:
         """Where the last try was."""
         return self._failures[-1][0] if self._failures else None
 
-    def on_failure(self, broker_name: str, error: MQError, *, now_s: float) -> None:
+    def on_failure(
+        self, broker_name: str, error: MQError, *, now_s: float, address: str | None = None
+    ) -> None:
         """Note a failure. Returns if there is reason, time and a try left for another; else raises.
 
-        A refusal that no other broker would take back is raised as it is, unless an earlier try may have
-        stored the message: then the caller has to know that.
+        ``address`` is where the broker's master was when it was tried. A refusal that no other broker would
+        take back is raised as it is, unless an earlier try may have stored the message: then the caller has
+        to know that.
         """
         is_final = isinstance(error, ResponseError) and not error.retriable
         if is_final and not self._may_be_stored:
@@ -83,14 +86,12 @@ class Attempts:
         if is_final or (is_counted and not self.left) or now_s >= self._deadline_s:
             self.give_up(broker_name, error)
         self.left -= is_counted
-        # Twice in a row they may name each other.
-        is_named = isinstance(error, NotMaster) and error.master_address is not None
-        self._is_led = is_named and not self._is_led
+        self._failed_at.add((broker_name, address))
         self._note(broker_name, error)
 
-    def needs_pause(self, broker_name: str) -> bool:
-        """Whether a try at this broker has to wait: one failed before, and was not told where to go."""
-        return not self._is_led and any(name == broker_name for name, _ in self._failures)
+    def needs_pause(self, broker_name: str, address: str | None) -> bool:
+        """Whether a try at this broker has to wait: one failed there before, under the same address."""
+        return (broker_name, address) in self._failed_at
 
     def next_pause_s(self, chance: float) -> float:
         """How long to wait before the same broker is asked again; ``chance`` is a number in [0, 1)."""

@@ -188,6 +188,7 @@ class Sender:
             if outgoing.sharding_key is not None:
                 queue = chosen  # It stays so for all tries, also if the route changes meanwhile.
             began_s = self._now_s()
+            address = self._table.master_of(chosen.broker_name)
             try:
                 answer = await self._wire.ask(
                     self._address_of(chosen),
@@ -205,7 +206,7 @@ class Sender:
                         # A second half would be asked about later, and be committed like the first.
                         may_store_twice=not outgoing.sys_flag & _PREPARED,
                     )
-                self._on_failure(attempts, chosen, error, now_s=self._now_s())
+                self._on_failure(attempts, chosen, error, address=address)
                 continue
             now_s = self._now_s()
             self._faults.on_answer(chosen.broker_name, latency_s=now_s - began_s, now_s=now_s)
@@ -232,7 +233,8 @@ class Sender:
         else:
             failed_broker = None if attempts is None else attempts.failed_broker
             chosen = topic.round.next(self._faults, now_s=now_s, failed_broker=failed_broker)
-        if attempts is not None and attempts.needs_pause(chosen.broker_name):
+        address = self._table.master_of(chosen.broker_name)
+        if attempts is not None and attempts.needs_pause(chosen.broker_name, address):
             pause_s = attempts.next_pause_s(random.random())  # noqa: S311
             if self._now_s() + pause_s >= deadline_s:
                 attempts.end()
@@ -297,8 +299,11 @@ class Sender:
             raise NoRoute(queue.topic, f"broker {queue.broker_name} has no master now")
         return address
 
-    def _on_failure(self, attempts: Attempts, queue: MessageQueue, error: MQError, *, now_s: float) -> None:
+    def _on_failure(
+        self, attempts: Attempts, queue: MessageQueue, error: MQError, *, address: str | None
+    ) -> None:
         """Learn from a failure; raises what the caller is to know if it was the last one."""
+        now_s = self._now_s()
         if self._is_closed:
             attempts.give_up(queue.broker_name, error)
         if is_of_the_broker(error):
@@ -309,4 +314,4 @@ class Sender:
             self._routes.seek_master(queue.broker_name)
         elif is_route_old(error):
             self._routes.suspect()
-        attempts.on_failure(queue.broker_name, error, now_s=now_s)
+        attempts.on_failure(queue.broker_name, error, now_s=now_s, address=address)

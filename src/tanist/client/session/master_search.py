@@ -3,17 +3,19 @@
     SEARCHING --the route names another master, or names one again--> over
     SEARCHING --the old one can be reached again, or the steps are used up--> over
 
-The steps grow from some 50 ms to half a second, so a switch is noticed soon after it is done; and there
-are few of them: a name server is asked twice a second at most by each of the clients that a broker had, and
-about a single topic.
+A switch takes a fraction of a second, so for the first second the steps are short, some 100 ms; then they are
+half a second at most. That bounds what a name server is asked by all the clients that a broker had, and each
+asks about a single topic.
 """
 
 from dataclasses import dataclass, field
 
 from tanist.backoff import Backoff
 
+_SHORT_STEP_S = 0.15
+_SHORT_STEPS = 10
 _MOST_STEP_S = 0.5
-_STEPS = 24
+_STEPS = 34
 """For ten seconds; whoever needs the master by then begins anew."""
 
 
@@ -24,7 +26,7 @@ class MasterSearch:
     lost: str | None
     is_over: bool = field(default=False, init=False)
     _steps_left: int = field(default=_STEPS, init=False)
-    _backoff: Backoff = field(default_factory=lambda: Backoff(most_s=_MOST_STEP_S), init=False)
+    _backoff: Backoff = field(default_factory=lambda: Backoff(most_s=_SHORT_STEP_S), init=False)
 
     def on_route(self, master: str | None) -> None:
         """A name server names this master now, or none."""
@@ -43,4 +45,6 @@ class MasterSearch:
         if self.is_over or not self._steps_left:
             return None
         self._steps_left -= 1
+        if self._steps_left < _STEPS - _SHORT_STEPS:
+            self._backoff.most_s = _MOST_STEP_S
         return self._backoff.next_s(chance)

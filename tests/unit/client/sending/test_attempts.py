@@ -70,24 +70,17 @@ def test_who_wants_one_try_gets_one(error: MQError) -> None:
         Attempts("T", retries=0, deadline_s=10).on_failure("a", error, now_s=1)
 
 
-def test_a_broker_that_failed_is_tried_again_after_a_pause_and_another_at_once() -> None:
+def test_a_broker_that_failed_is_tried_again_after_a_pause_and_another_or_another_master_at_once() -> None:
     attempts = Attempts("T", retries=5, deadline_s=10)
-    attempts.on_failure("a", LOST, now_s=1)
-    assert attempts.needs_pause("a")
-    assert not attempts.needs_pause("b")
-    attempts.on_failure("b", REFUSED, now_s=2)
-    assert attempts.needs_pause("a")
-    assert attempts.needs_pause("b")
-
-
-def test_the_master_that_a_replica_names_is_tried_at_once_but_not_for_ever() -> None:
-    attempts = Attempts("T", retries=1, deadline_s=10)
-    attempts.on_failure("a", NAMES_ANOTHER, now_s=1)
-    assert not attempts.needs_pause("a")
-    attempts.on_failure("a", NAMES_ANOTHER, now_s=1)
-    assert attempts.needs_pause("a")
-    attempts.on_failure("a", NAMES_NOBODY, now_s=1)
-    assert attempts.needs_pause("a")
+    attempts.on_failure("a", LOST, now_s=1, address="a:1")
+    assert attempts.needs_pause("a", "a:1")
+    assert not attempts.needs_pause("a", "a:2")
+    assert not attempts.needs_pause("b", "b:1")
+    attempts.on_failure("b", REFUSED, now_s=2, address="b:1")
+    attempts.on_failure("a", NAMES_ANOTHER, now_s=2, address="a:2")
+    assert attempts.needs_pause("a", "a:1")
+    assert attempts.needs_pause("a", "a:2")
+    assert attempts.needs_pause("b", "b:1")
 
 
 @pytest.mark.parametrize("error", [*NOT_TAKEN, LOST, LATE, refusal(ResponseCode.SERVICE_NOT_AVAILABLE)])
