@@ -76,6 +76,10 @@ class ForeignLog(StoreError):
     """What another broker has belongs to another log than ours."""
 
 
+class DivergedLog(StoreError):
+    """Our log has what its master's has not, and it must not be cut."""
+
+
 class OffsetOutOfRange(StoreError):
     """An offset lies outside what the store holds: ``start <= offset <= end`` does not hold."""
 

@@ -1,6 +1,7 @@
 """A master's and a slave's end of a link in memory, with logs that are plain bytes."""
 
 import zlib
+from collections import deque
 from dataclasses import dataclass, field
 
 from tanist.ha.actions import (
@@ -11,6 +12,7 @@ from tanist.ha.actions import (
     ConfirmTo,
     FollowLog,
     MasterAction,
+    NewerEpoch,
     SendBytes,
     SlaveAction,
     StartTransfer,
@@ -20,7 +22,10 @@ from tanist.ha.actions import (
 from tanist.ha.admission import MasterLog
 from tanist.ha.keys import HaKeys
 from tanist.ha.master_link import MasterLink
+from tanist.ha.reign import Reign
 from tanist.ha.slave_link import SlaveLink, SlaveLog
+from tanist.model.epochs import Epoch, EpochHistory
+from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import NO_INCARNATION, Authentication
 from tanist.protocol.ha_link import AckKind
 
@@ -49,6 +54,11 @@ class Bytes:
         return zlib.crc32(self.data[begin - self.start : log_offset - self.start])
 
 
+def epochs_of(*pairs: tuple[int, int]) -> EpochHistory:
+    """A history of these epochs and their starts."""
+    return EpochHistory(Epoch(epoch, LogOffset(start)) for epoch, start in pairs)
+
+
 @dataclass
 class MasterSide:
     """A master's end, which sends its log whenever it may."""
@@ -58,14 +68,20 @@ class MasterSide:
     incarnation: bytes = INCARNATION
     is_last_file_first: bool = False
     nonce: bytes = b"m" * 16
+    epoch: int = 0
+    """0 with fixed roles."""
+    epochs: EpochHistory = field(default_factory=EpochHistory)
+    confirmed_to: int = 0
     link: MasterLink = field(init=False)
+    newer_epoch: int | None = None
     acked: list[int] = field(default_factory=list[int])
     started: StartTransfer | None = None
     closed: CloseLink | None = None
     sent: bytes = b""
 
     def __post_init__(self) -> None:
-        self.link = MasterLink(self.keys, self.nonce, self.look, 0.0, HEARTBEAT_S, SILENCE_S)
+        reign = Reign(self.epoch, lambda: self.epochs, lambda: self.confirmed_to) if self.epoch else None
+        self.link = MasterLink(self.keys, self.nonce, self.look, 0.0, HEARTBEAT_S, SILENCE_S, reign)
 
     def look(self) -> MasterLog:
         return MasterLog(
@@ -91,6 +107,8 @@ class MasterSide:
                     self.started = action
                 case TakeAck(acked_to):
                     self.acked.append(acked_to)
+                case NewerEpoch(epoch):
+                    self.newer_epoch = epoch
                 case CloseLink():
                     self.closed = action
         out += self.push(now_s)
@@ -102,7 +120,7 @@ class MasterSide:
         out = b""
         while self.link.is_transferring and self.link.sent_to < self.log.end:
             at = self.link.sent_to
-            body = self.log.data[at - self.log.start :][:max_bytes]
+            body = self.log.data[at - self.log.start :][: min(max_bytes, self.link.max_body_bytes)]
             out += self.link.header(
                 at, len(body), log_end=self.log.end, take_crc=lambda body=body: zlib.crc32(body)
             )
@@ -123,6 +141,13 @@ class SlaveSide:
     nonce: bytes = b"s" * 16
     refuses_appends: bool = False
     file_bytes: int = FILE_BYTES
+    epoch: int = 0
+    """0 with fixed roles."""
+    epochs: EpochHistory = field(default_factory=EpochHistory)
+    known_confirmed_to: int = 0
+    confirmed: list[int] = field(default_factory=list[int])
+    begun: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    cuts: list[int] = field(default_factory=list[int])
     link: SlaveLink = field(init=False)
     closed: CloseLink | None = None
     tables: list[bytes] = field(default_factory=list[bytes])
@@ -130,9 +155,25 @@ class SlaveSide:
     _held: bytes = b""
 
     def __post_init__(self) -> None:
-        log = SlaveLog(self.incarnation, self.log.start, self.log.end, self.file_bytes, self.log.crc_before)
+        log = SlaveLog(
+            self.incarnation,
+            self.log.start,
+            self.log.end,
+            self.file_bytes,
+            self.log.crc_before,
+            EpochHistory(self.epochs.epochs),
+            self.known_confirmed_to,
+        )
         self.link = SlaveLink(
-            self.keys, self.broker_id, self.nonce, log, self.ack_kind, 0.0, HEARTBEAT_S, SILENCE_S
+            self.keys,
+            self.broker_id,
+            self.nonce,
+            log,
+            self.ack_kind,
+            0.0,
+            HEARTBEAT_S,
+            SILENCE_S,
+            epoch=self.epoch,
         )
 
     def begin(self) -> bytes:
@@ -155,7 +196,9 @@ class SlaveSide:
 
     def _do(self, actions: list[SlaveAction]) -> bytes:
         out = b""
-        for action in actions:
+        waiting = deque(actions)
+        while waiting:
+            action = waiting.popleft()
             match action:
                 case SendBytes(data):
                     out += data
@@ -167,10 +210,22 @@ class SlaveSide:
                     self.incarnation = incarnation or self.incarnation
                 case CloseLink():
                     self.closed = action
-                case TruncateTo() | BeginEpoch() | ConfirmTo():
-                    raise AssertionError(action)
+                case TruncateTo(log_offset):
+                    waiting += self._truncate(log_offset)
+                case BeginEpoch(epoch, start):
+                    self.epochs.begin(epoch, start)
+                    self.begun.append((epoch, start))
+                case ConfirmTo(confirmed_to):
+                    assert confirmed_to <= self.log.end
+                    self.confirmed.append(confirmed_to)
         self.sent += out
         return out
+
+    def _truncate(self, log_offset: int) -> list[SlaveAction]:
+        self.log.data = self.log.data[: log_offset - self.log.start]
+        self.epochs.cut(log_offset)
+        self.cuts.append(log_offset)
+        return self.link.on_truncated()
 
     def _append(self, log_offset: int, body: bytes) -> None:
         if not self.log.data:

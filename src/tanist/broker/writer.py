@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from tanist.broker.pending import PendingAnswers
-from tanist.errors import DiskFull, MQError, NotWritable, ResponseError
+from tanist.errors import DiskFull, DivergedLog, MQError, NotWritable, ResponseError
 from tanist.model.message import Appended, Message
 from tanist.protocol.codes import ResponseCode
 from tanist.store import MessageStore
@@ -86,12 +86,28 @@ class LogWriter:
         return log_end
 
     def truncate_to(self, log_offset: int) -> None:
-        """Cut our log where it last agrees with the master's."""
-        self._store.truncate_to(log_offset)
+        """Cut our log where it last agrees with the master's. What is cut is kept in a folder of its own.
+
+        Raises DivergedLog if that is confirmed: consumers may have seen it, so it is not for us to decide.
+        """
+        store = self._store
+        confirmed_to = store.dispatcher.confirmed_to
+        if confirmed_to is not None and log_offset < min(confirmed_to, store.log.log_end):
+            raise DivergedLog(f"the log is confirmed up to {confirmed_to} and would be cut at {log_offset}")
+        if self._due_dispatch is not None:
+            # It would go on in the middle of what is cut.
+            self._due_dispatch.cancel()
+            self._due_dispatch = None
+        try:
+            store.keep_diverged(log_offset)
+            store.truncate_to(log_offset)
+        finally:
+            if store.log.refusal is None:
+                self._turn_soon()
 
     def confirm_to(self, log_offset: int) -> None:
         """Let consumers see the log up to here, as far as we hold it."""
-        self._store.dispatcher.confirmed_to = log_offset
+        self._store.dispatcher.confirmed_to = min(log_offset, self._store.log.log_end)
         self._turn_soon()
 
     def _turn_soon(self) -> None:

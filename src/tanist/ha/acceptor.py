@@ -22,6 +22,7 @@ from tanist.ha.lag import EndMarks
 from tanist.ha.master_end import MasterEnd
 from tanist.ha.master_link import MasterLink
 from tanist.ha.peers import Peers
+from tanist.ha.reign import Reign
 from tanist.ha.replicas import Dialect, RefusedPeer, Replica, ReplicaTable
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_connection import Crcs, Sending, SlaveConnection
@@ -56,10 +57,26 @@ class Master:
     """Called when a slave has acked more, has come, or is gone."""
     make_feed: FeedMaker | None
     clock: Clock
+    epoch: int = 0
+    """Which reign this is, by a controller's word; 0 with fixed roles."""
     confirmed_to: Callable[[], int] | None = None
     """Up to where all replicas in step hold the log; its end if not said."""
+    on_newer_epoch: Callable[[int], None] | None = None
+    """Called when a slave was told of a newer epoch than ours: another one is master now."""
     is_known: Callable[[int], bool] | None = None
-    """Whether the group has a replica with this broker id; every id above 0 if not said."""
+    """Whether the group has a slave with this broker id; every id above 0 if not said."""
+
+    @property
+    def reign(self) -> Reign | None:
+        """What links have to know of it; None with fixed roles."""
+        store = self.store
+        if not self.epoch:
+            return None
+        return Reign(
+            self.epoch,
+            epochs=lambda: store.epochs,
+            confirmed_to=self.confirmed_to or (lambda: store.log.log_end),
+        )
 
 
 class Acceptor:
@@ -82,6 +99,7 @@ class Acceptor:
         # In the order in which they came.
         self._connections: dict[SlaveConnection, None] = {}
         self._peers = Peers.of(settings)
+        self._reign = master.reign
         self._rocketmq_refused_s: dict[str, float] = {}
         self._server: asyncio.Server | None = None
         self._told = ToldRefusals()
@@ -120,6 +138,12 @@ class Acceptor:
         for connection in self._connections:
             connection.push()
 
+    def on_confirmed(self) -> None:
+        """More of the log is confirmed than before: the slaves are told."""
+        if self._reign is not None:
+            for connection in self._connections:
+                connection.confirm_soon()
+
     def lag_ms(self, replica: Replica) -> int:
         """How long a slave has lacked its next byte."""
         return self.marks.lag_ms(
@@ -156,6 +180,7 @@ class Acceptor:
                     now_s=now_s,
                     heartbeat_s=settings.heartbeat_s,
                     silence_s=settings.silence_s,
+                    reign=self._reign,
                 )
             case Dialect.CLASSIC:
                 connection.wire.set_buffers(_ROCKETMQ_BUFFER_BYTES)
@@ -198,12 +223,22 @@ class Acceptor:
         if before is not None:
             self._replace(before, replica)
         self._master.on_replicas()
+        self.on_confirmed()
         return replica
 
     def on_acked(self, connection: SlaveConnection, acked_to: int) -> None:
         assert connection.replica is not None
         connection.replica.acked_to = acked_to
         self._master.on_replicas()
+        self.on_confirmed()
+
+    def on_newer_epoch(self, connection: SlaveConnection, epoch: int) -> None:
+        _log.warning(
+            "slave was told of a newer epoch peer=%s epoch=%d ours=%d",
+            *(connection.wire.peer, epoch, self._master.epoch),
+        )
+        if self._master.on_newer_epoch is not None:
+            self._master.on_newer_epoch(epoch)
 
     def on_closed(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
         self._connections.pop(connection, None)

@@ -66,6 +66,13 @@ class TakeAck:
 
 
 @dataclass(frozen=True, slots=True)
+class NewerEpoch:
+    """A slave, proven, was told of a newer epoch than ours: another one is master now."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class AppendLog:
     """Append these bytes of the master's log, then tell the link with ``on_appended``."""
 
@@ -113,7 +120,7 @@ class ConfirmTo:
     confirmed_to: int
 
 
-MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck
+MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck | NewerEpoch
 SlaveAction: TypeAlias = (
     SendBytes | CloseLink | AppendLog | ApplyTable | FollowLog | TruncateTo | BeginEpoch | ConfirmTo
 )

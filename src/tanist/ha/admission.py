@@ -56,19 +56,41 @@ def judge_hello(hello: SlaveHello, *, group: str) -> Refused | None:
     return None
 
 
-def judge_log(proof: SlaveProof, log: MasterLog) -> Accepted | Refused:
-    """From where a slave is served, or why it is not."""
+def judge_epoch(proof: SlaveProof, epoch: int) -> Refused | None:
+    """Whether a slave may follow the master of this epoch: not if it was told of a newer one."""
+    if proof.epoch > epoch:
+        return stale_epoch(master=epoch, told=proof.epoch)
+    return None
+
+
+def stale_epoch(*, master: int, told: int) -> Refused:
+    """The verdict on a master that is none any more."""
+    return Refused(
+        Refusal.STALE_EPOCH,
+        f"the master is of epoch {master} and the slave was told of {told}: it is replaced",
+    )
+
+
+def judge_store(proof: SlaveProof, log: MasterLog) -> Refused | None:
+    """Whether a slave's log can be the master's at all, wherever it ends."""
     if proof.file_bytes != log.file_bytes:
         return Refused(
             Refusal.OTHER_FILE_SIZE,
             f"mappedFileSizeCommitLog is {proof.file_bytes} there and {log.file_bytes} here; set the same",
         )
-    if proof.log_end == 0:
-        return Accepted(LogOffset(log.first_for_empty))
-    if proof.incarnation not in (NO_INCARNATION, log.incarnation):
+    if proof.log_end and proof.incarnation not in (NO_INCARNATION, log.incarnation):
         return Refused(
             Refusal.OTHER_INCARNATION, f"its log is of another master, or of one redeployed: {REBUILD}"
         )
+    return None
+
+
+def judge_log(proof: SlaveProof, log: MasterLog) -> Accepted | Refused:
+    """From where a slave is served, or why it is not."""
+    if (refused := judge_store(proof, log)) is not None:
+        return refused
+    if proof.log_end == 0:
+        return Accepted(LogOffset(log.first_for_empty))
     if proof.log_end > log.log_end:
         return Refused(
             Refusal.AHEAD_OF_MASTER,

@@ -100,6 +100,8 @@ class Slave:
     """Lets consumers see the log up to here."""
     sink: TableSink | None
     clock: Clock
+    epoch: int = 0
+    """The newest epoch that this replica was told of; 0 with fixed roles."""
 
 
 class Follower:
@@ -169,6 +171,8 @@ class Follower:
         self.status.state = FollowerState.CONNECTING
         dialect = self._dialect = self._choice.next(address, self._loop.time())
         try:
+            if self._slave.epoch or dialect is Dialect.AUTOSWITCH:
+                self._cut_torn_end()
             if self._slave.settings.ha_ack_mode.kind is AckKind.FLUSHED:
                 # What is reported at the beginning is acked by that.
                 await self._flushed()
@@ -189,6 +193,17 @@ class Follower:
         if self._choice.on_silence(address, dialect, self._loop.time()):
             self._backoff.reset()
             _log.info("master said nothing and is spoken to differently master=%s", address)
+
+    def _cut_torn_end(self) -> None:
+        """Have our log end with a whole record: of the last one its master may have sent only a part.
+
+        What follows that part there may be something else at the next master.
+        """
+        store = self._slave.store
+        whole_to = store.whole_to
+        if whole_to < store.log.log_end:
+            _log.info("part of a record is cut truncate_to=%d log_end=%d", whole_to, store.log.log_end)
+            self._slave.truncate_to(whole_to)
 
     async def _flushed(self) -> None:
         """Wait until what the log has now is on the disk. Raises NotWritable if it does not get there."""
@@ -244,12 +259,15 @@ class Follower:
                 log_end=log.log_end,
                 file_bytes=slave.store.settings.mapped_file_size_commit_log,
                 crc_before=log.crc_before,
+                epochs=slave.store.epochs,
+                confirmed_to=slave.store.dispatcher.confirmed_to or 0,
             ),
             ack_kind=slave.settings.ha_ack_mode.kind,
             now_s=self._loop.time(),
             heartbeat_s=slave.settings.heartbeat_s,
             silence_s=slave.settings.silence_s,
             asks_first=self._rocketmq_dialect is not None,
+            epoch=slave.epoch,
         )
 
     def _make_classic_link(self) -> ClassicSlaveLink:

@@ -1,7 +1,10 @@
 """One slave of Tanist's, as its master sees it.
 
     HELLO --hello--> PROOF --proof, its log fits--> TRANSFER
+                     PROOF --proof, epochs are told--> ALIGN --proof, its log fits--> TRANSFER
         any state --what can not be true, silence--> CLOSED
+
+ALIGN is for masters that a controller has named: there a slave's log may have what its master's has not.
 
 Pure. acceptor.py owns the socket: it feeds what came and carries the actions out. Before TRANSFER no byte
 of the log is sent and no offset is believed. In TRANSFER, acked_to <= sent_to <= the log's end.
@@ -12,21 +15,34 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tanist.errors import RemoteProtocolError
-from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
-from tanist.ha.admission import MasterLog, judge_hello, judge_log
+from tanist.ha.actions import (
+    CloseKind,
+    CloseLink,
+    MasterAction,
+    NewerEpoch,
+    SendBytes,
+    StartTransfer,
+    TakeAck,
+)
+from tanist.ha.admission import MasterLog, judge_epoch, judge_hello, judge_log, judge_store
 from tanist.ha.keys import HaKeys
 from tanist.ha.link_times import LinkTimes
+from tanist.ha.reign import Reign
 from tanist.ha.replicas import Dialect
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
+    ALIGN_S,
     GREETING,
     HELLO_S,
     Accepted,
+    AlignFirst,
     HelloReader,
     MasterHello,
+    Refusal,
     Refused,
     SlaveHello,
     SlaveProof,
+    Verdict,
     decode_slave_hello,
     decode_slave_proof,
     encode_master_hello,
@@ -41,10 +57,14 @@ from tanist.protocol.ha_link import (
     encode_heartbeat,
 )
 
+_FRAME_BYTES = 256 << 10
+"""A third of a millisecond of the event loop's time."""
+
 
 class MasterState(Enum):
     HELLO = "hello"
     PROOF = "proof"
+    ALIGN = "align"
     TRANSFER = "transfer"
     CLOSED = "closed"
 
@@ -61,9 +81,9 @@ class MasterLink:
     now_s: float
     heartbeat_s: float
     silence_s: float
+    reign: Reign | None = None
+    """None with fixed roles."""
     dialect: Dialect = field(default=Dialect.TANIST, init=False)
-    max_body_bytes: int = field(default=256 << 10, init=False)
-    """A third of a millisecond of the event loop's time."""
     state: MasterState = field(default=MasterState.HELLO, init=False)
     hello: SlaveHello | None = field(default=None, init=False)
     proof: SlaveProof | None = field(default=None, init=False)
@@ -74,9 +94,18 @@ class MasterLink:
     _transcript: list[bytes] = field(default_factory=list[bytes], init=False)
     _held: bytearray = field(default_factory=bytearray, init=False)
     _times: LinkTimes = field(init=False)
+    _deadline_s: float = field(init=False)
+    """When the slave has to be let in."""
+    _told_confirmed_to: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._times = LinkTimes(self.now_s, self.heartbeat_s, self.silence_s)
+        self._deadline_s = self.now_s + HELLO_S
+
+    @property
+    def max_body_bytes(self) -> int:
+        """The most of the log that the next frame carries: bytes of one epoch."""
+        return _FRAME_BYTES if self.reign is None else self.reign.bytes_left(self.sent_to, _FRAME_BYTES)
 
     @property
     def is_transferring(self) -> bool:
@@ -87,15 +116,15 @@ class MasterLink:
         """When ``on_tick`` has something to do."""
         if self.state is MasterState.TRANSFER:
             return self._times.next_tick_s
-        return self.now_s + HELLO_S
+        return self._deadline_s
 
     def on_bytes(self, data: bytes, *, now_s: float) -> list[MasterAction]:
         """The slave sent something."""
         self._times.read_s = now_s
         try:
             match self.state:
-                case MasterState.HELLO | MasterState.PROOF:
-                    return self._on_hello_bytes(data)
+                case MasterState.HELLO | MasterState.PROOF | MasterState.ALIGN:
+                    return self._on_hello_bytes(data, now_s)
                 case MasterState.TRANSFER:
                     return self._on_frame_bytes(data)
                 case MasterState.CLOSED:
@@ -106,7 +135,13 @@ class MasterLink:
 
     def header(self, log_offset: int, size_bytes: int, *, log_end: int, take_crc: Callable[[], int]) -> bytes:
         """What goes before these bytes of the log."""
-        return encode_data_header(log_offset, size_bytes, epoch=0, confirmed_to=log_end, body_crc=take_crc())
+        return encode_data_header(
+            log_offset,
+            size_bytes,
+            epoch=0 if self.reign is None else self.reign.epoch_at(log_offset),
+            confirmed_to=self._tell_confirmed_to(log_end),
+            body_crc=take_crc(),
+        )
 
     def on_sent(self, log_end: int, *, now_s: float) -> None:
         """The log was sent up to here."""
@@ -118,14 +153,16 @@ class MasterLink:
     def on_tick(self, *, log_end: int, now_s: float) -> list[MasterAction]:
         """Some time has passed."""
         match self.state:
-            case MasterState.HELLO | MasterState.PROOF:
-                if now_s - self.now_s >= HELLO_S:
-                    return self._close(CloseKind.TOO_SLOW, f"no proof within {HELLO_S:.0f} s")
+            case MasterState.HELLO | MasterState.PROOF | MasterState.ALIGN:
+                if now_s >= self._deadline_s:
+                    waited_s = self._deadline_s - self.now_s
+                    return self._close(CloseKind.TOO_SLOW, f"no proof within {waited_s:.0f} s")
             case MasterState.TRANSFER:
                 if (silent_ms := self._times.silent_ms(now_s)) is not None:
                     return self._close(CloseKind.SILENT, f"nothing came for {silent_ms:.0f} ms")
-                if self._times.take_heartbeat(now_s):
-                    return [SendBytes(encode_heartbeat(_heartbeat(log_end)))]
+                if self._times.take_heartbeat(now_s) or self._has_confirmed_more:
+                    self._times.written_s = now_s
+                    return [SendBytes(encode_heartbeat(self._heartbeat(log_end)))]
             case MasterState.CLOSED:
                 pass
         return []
@@ -138,7 +175,25 @@ class MasterLink:
             return CloseLink(CloseKind.NOT_PROVEN, reason)
         return None
 
-    def _on_hello_bytes(self, data: bytes) -> list[MasterAction]:
+    @property
+    def _has_confirmed_more(self) -> bool:
+        """Whether the slave may show more of the log than it knows."""
+        return self.reign is not None and self.reign.confirmed_to() > self._told_confirmed_to
+
+    def _tell_confirmed_to(self, log_end: int) -> int:
+        confirmed_to = log_end if self.reign is None else min(self.reign.confirmed_to(), log_end)
+        self._told_confirmed_to = confirmed_to
+        return confirmed_to
+
+    def _heartbeat(self, log_end: int) -> Heartbeat:
+        confirmed_to = LogOffset(self._tell_confirmed_to(log_end))
+        return Heartbeat(LogOffset(log_end), self._epoch, confirmed_to)
+
+    @property
+    def _epoch(self) -> int:
+        return 0 if self.reign is None else self.reign.epoch
+
+    def _on_hello_bytes(self, data: bytes, now_s: float) -> list[MasterAction]:
         message, rest = self._reader.feed(data)
         if message is None:
             return self._greet() if self._reader.has_magic else []
@@ -147,7 +202,7 @@ class MasterLink:
             return self._close(CloseKind.NO_HELLO, f"{len(rest)} bytes too early")
         if self.state is MasterState.HELLO:
             return [*self._greet(), *self._on_slave_hello(message)]
-        return self._on_slave_proof(message)
+        return self._on_slave_proof(message, now_s)
 
     def _greet(self) -> list[MasterAction]:
         """Once a link: tell a slave that waits for it that its hello is understood here."""
@@ -160,7 +215,7 @@ class MasterLink:
         log = self.look_at_log()
         self.hello = decode_slave_hello(message, self.keys.authentication)
         hello = MasterHello(
-            self.nonce, log.incarnation, LogOffset(log.log_start), LogOffset(log.log_end), epoch=0
+            self.nonce, log.incarnation, LogOffset(log.log_start), LogOffset(log.log_end), self._epoch
         )
         answer = encode_master_hello(hello, self.keys.authentication)
         answer += self.keys.prove_master(slave_hello=message, master_hello=answer)
@@ -168,35 +223,54 @@ class MasterLink:
         self.state = MasterState.PROOF
         return [SendBytes(answer)]
 
-    def _on_slave_proof(self, message: bytes) -> list[MasterAction]:
-        slave_hello, master_hello = self._transcript
-        if not self.keys.is_slave(slave_hello=slave_hello, master_hello=master_hello, slave_proof=message):
+    def _on_slave_proof(self, message: bytes, now_s: float) -> list[MasterAction]:
+        slave_hello, said = self._transcript
+        if not self.keys.is_slave(slave_hello=slave_hello, master_hello=said, slave_proof=message):
             return self._close(CloseKind.NOT_PROVEN, "it does not know haSecret")
         assert self.hello is not None
-        self.proof = decode_slave_proof(message, self.keys.authentication)
-        verdict = judge_hello(self.hello, group=self.keys.group) or judge_log(self.proof, self.look_at_log())
+        proof = self.proof = decode_slave_proof(message, self.keys.authentication)
+        verdict = self._judge(self.hello, proof)
         answer = encode_verdict(verdict, self.keys.authentication)
         answer += self.keys.prove_verdict(
-            slave_hello=slave_hello, master_hello=master_hello, slave_proof=message, verdict=answer
+            slave_hello=slave_hello, master_hello=said, slave_proof=message, verdict=answer
         )
         match verdict:
-            case Refused(reason, text):
-                closing = self._close(CloseKind.REFUSED, f"{reason.name}: {text}")
-                return [SendBytes(answer), *closing]
+            case Refused():
+                return [SendBytes(answer), *self._refuse(verdict, proof)]
+            case AlignFirst():
+                self._transcript = [slave_hello, said + message + answer]
+                self._reader.trust_peer()
+                self._deadline_s = now_s + ALIGN_S
+                self.state = MasterState.ALIGN
+                return [SendBytes(answer)]
             case Accepted(start_offset):
-                proof = self.proof
-                self.state = MasterState.TRANSFER
-                self.acked_to = self.sent_to = start_offset
-                return [
-                    SendBytes(answer),
-                    StartTransfer(
-                        start_offset,
-                        proof.log_end,
-                        self.hello.broker_id,
-                        proof.ack_kind,
-                        held_from=proof.log_start if proof.log_end else start_offset,
-                    ),
-                ]
+                return [SendBytes(answer), self._accept(self.hello, proof, start_offset)]
+
+    def _judge(self, hello: SlaveHello, proof: SlaveProof) -> Verdict:
+        log = self.look_at_log()
+        refused = judge_hello(hello, group=self.keys.group) or judge_epoch(proof, self._epoch)
+        if refused is not None:
+            return refused
+        # A slave with fixed roles knows no epochs: it is served as ever, if its log fits as it is.
+        if self.reign is not None and proof.epoch and self.state is MasterState.PROOF:
+            return judge_store(proof, log) or AlignFirst(self.reign.newest_epochs)
+        return judge_log(proof, log)
+
+    def _refuse(self, refused: Refused, proof: SlaveProof) -> list[MasterAction]:
+        closing = self._close(CloseKind.REFUSED, f"{refused.reason.name}: {refused.text}")
+        is_deposed = refused.reason is Refusal.STALE_EPOCH and self.reign is not None
+        return [NewerEpoch(proof.epoch), *closing] if is_deposed else closing
+
+    def _accept(self, hello: SlaveHello, proof: SlaveProof, start_offset: int) -> StartTransfer:
+        self.state = MasterState.TRANSFER
+        self.acked_to = self.sent_to = start_offset
+        return StartTransfer(
+            start_offset,
+            proof.log_end,
+            hello.broker_id,
+            proof.ack_kind,
+            held_from=proof.log_start if proof.log_end else start_offset,
+        )
 
     def _on_frame_bytes(self, data: bytes) -> list[MasterAction]:
         self._held += data
@@ -231,7 +305,3 @@ class MasterLink:
     def _close(self, kind: CloseKind, reason: str) -> list[MasterAction]:
         self.state = MasterState.CLOSED
         return [CloseLink(kind, reason)]
-
-
-def _heartbeat(log_end: int) -> Heartbeat:
-    return Heartbeat(LogOffset(log_end), epoch=0, confirmed_to=LogOffset(log_end))

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tanist.errors import OffsetOutOfRange
-from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
+from tanist.ha.actions import (
+    CloseKind,
+    CloseLink,
+    MasterAction,
+    NewerEpoch,
+    SendBytes,
+    StartTransfer,
+    TakeAck,
+)
 from tanist.ha.admission import deleted_before
 from tanist.ha.master_end import MasterEnd
 from tanist.ha.replicas import Replica
@@ -31,6 +39,8 @@ _BUSY_BYTES_A_SECOND = 2 << 20
 _MAX_REST_S = 0.05
 _TABLES_EVERY_S = 0.1
 """Changes of the tables wait at most so long for each other."""
+_CONFIRMED_EVERY_S = 0.05
+"""A slave with nothing else to read is told so often at most how much of its log is confirmed."""
 _CLOSE_S = 1.0
 """So long a peer has to take the last word."""
 
@@ -73,6 +83,8 @@ class Keeper(Protocol):
 
     def on_acked(self, connection: "SlaveConnection", acked_to: int) -> None: ...
 
+    def on_newer_epoch(self, connection: "SlaveConnection", epoch: int) -> None: ...
+
     def on_closed(self, connection: "SlaveConnection", kind: CloseKind, reason: str) -> None: ...
 
 
@@ -106,6 +118,8 @@ class SlaveConnection(asyncio.Protocol):
         self._feed: TableFeed | None = None
         self._feeding: asyncio.TimerHandle | None = None
         self._held: asyncio.TimerHandle | None = None
+        self._confirming: asyncio.TimerHandle | None = None
+        self._confirmed_s = 0.0
         self._early = b""
         """What it said while it was not listened to: one read."""
         self._seen_end, self._seen_s = 0, 0.0
@@ -162,7 +176,7 @@ class SlaveConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closed = True
-        for handle in (self._timer, self._later, self._feeding, self._held):
+        for handle in (self._timer, self._later, self._feeding, self._held, self._confirming):
             if handle is not None:
                 handle.cancel()
         if self._feed is not None:
@@ -184,6 +198,12 @@ class SlaveConnection(asyncio.Protocol):
                 self._send_rest(end, self._sending.log)
             except OffsetOutOfRange:
                 self.close(CloseKind.REFUSED, deleted_before(end.sent_to).text)
+
+    def confirm_soon(self) -> None:
+        """More of the log is confirmed. Unless the slave learns it with what it is sent, it is told so."""
+        if self._confirming is None and not self._is_closed:
+            when_s = max(self._confirmed_s + _CONFIRMED_EVERY_S, self._loop.time())
+            self._confirming = self._loop.call_at(when_s, self._confirm_now)
 
     def hold(self, until_s: float) -> None:
         """Listen to nothing that it says before this time."""
@@ -248,6 +268,14 @@ class SlaveConnection(asyncio.Protocol):
             self.wire.resume_reading()
             self.data_received(early)
 
+    def _confirm_now(self) -> None:
+        self._confirming = None
+        self._confirmed_s = self._loop.time()
+        if self.end is not None and self.end.is_transferring and self._takes_more:
+            with self._ended_by_faults():
+                log_end = self._sending.log.log_end
+                self._carry_out(self.end.on_tick(log_end=log_end, now_s=self._confirmed_s))
+
     def _push_later(self) -> None:
         self._later = None
         self.push()
@@ -269,6 +297,8 @@ class SlaveConnection(asyncio.Protocol):
                     self._keeper.on_acked(self, acked_to)
                 case StartTransfer():
                     self._start(action)
+                case NewerEpoch(epoch):
+                    self._keeper.on_newer_epoch(self, epoch)
                 case CloseLink():
                     self._close(action)
 

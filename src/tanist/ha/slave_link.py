@@ -1,13 +1,17 @@
 """A master of Tanist's, as its slave sees it.
 
     GREETING --greeted--> HELLO --hello, proven--> VERDICT --accepted--> TRANSFER
+                                                   |     ^
+                           to be aligned first: once v     | our log is cut, and shown anew
+                                                  CUTTING
         any state --what can not be true, silence, refusal--> CLOSED
 
 Pure. follower.py owns the socket: it feeds what came and carries the actions out. A byte of the log is
-appended only at our own end, and acked only when it is ours: received, or on the disk.
+appended only at our own end, and acked only when it is ours: received, or on the disk. Our log is cut only
+in the hello, where this hello found that it has to be: an order that comes late or twice cuts nothing.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from tanist.errors import RemoteProtocolError
@@ -16,19 +20,26 @@ from tanist.ha.actions import (
     ApplyTable,
     CloseKind,
     CloseLink,
+    ConfirmTo,
     FollowLog,
     SendBytes,
     SlaveAction,
+    TruncateTo,
     wrong_offset,
 )
-from tanist.ha.admission import CrcBefore, tail_bytes
+from tanist.ha.admission import CrcBefore, stale_epoch, tail_bytes
+from tanist.ha.alignment import FollowedEpochs, align
 from tanist.ha.keys import HaKeys
 from tanist.ha.link_times import LinkTimes
+from tanist.model.epochs import Epoch, EpochHistory
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
+    ALIGN_S,
     GREETING,
     HELLO_S,
+    MAX_MESSAGE_BYTES,
     Accepted,
+    AlignFirst,
     HelloReader,
     MasterHello,
     Refused,
@@ -56,6 +67,7 @@ class SlaveState(Enum):
     GREETING = "greeting"
     HELLO = "hello"
     VERDICT = "verdict"
+    CUTTING = "cutting"
     TRANSFER = "transfer"
     CLOSED = "closed"
 
@@ -69,6 +81,9 @@ class SlaveLog:
     log_end: int
     file_bytes: int
     crc_before: CrcBefore
+    epochs: EpochHistory = field(default_factory=EpochHistory)
+    confirmed_to: int = 0
+    """What all replicas in step were known to hold."""
 
 
 @dataclass(slots=True)
@@ -86,11 +101,19 @@ class SlaveLink:
     silence_s: float
     asks_first: bool = False
     """Whether the master may be one of RocketMQ's, so that nothing is said before it has greeted."""
+    epoch: int = 0
+    """The newest epoch that we were told of; 0 with fixed roles, which know none."""
     state: SlaveState = field(default=SlaveState.GREETING, init=False)
     refusal: Refused | None = field(default=None, init=False)
     master_log_end: int = field(default=0, init=False)
     log_end: int = field(init=False)
     acked_to: int = field(init=False)
+    confirmed_to: int = field(init=False)
+    """Up to where our log is confirmed."""
+    _deadline_s: float = field(init=False)
+    """When the hello has to be over."""
+    _epochs: FollowedEpochs | None = field(default=None, init=False)
+    """None before we are aligned, and always with fixed roles."""
     _master: MasterHello | None = field(default=None, init=False)
     _reader: HelloReader = field(default_factory=HelloReader, init=False)
     _transcript: list[bytes] = field(default_factory=list[bytes], init=False)
@@ -99,6 +122,8 @@ class SlaveLink:
     def __post_init__(self) -> None:
         self._times = LinkTimes(self.now_s, self.heartbeat_s, self.silence_s)
         self.log_end = self.acked_to = self.log.log_end
+        self.confirmed_to = min(self.log.confirmed_to, self.log.log_end)
+        self._deadline_s = self.now_s + HELLO_S
 
     @property
     def is_transferring(self) -> bool:
@@ -109,7 +134,7 @@ class SlaveLink:
         """When ``on_tick`` has something to do."""
         if self.state is SlaveState.TRANSFER:
             return self._times.next_tick_s
-        return self.now_s + HELLO_S
+        return self._deadline_s
 
     def on_connected(self) -> list[SlaveAction]:
         """The master's port has answered: say who calls."""
@@ -128,7 +153,9 @@ class SlaveLink:
                 case SlaveState.HELLO | SlaveState.VERDICT:
                     message, rest = self._reader.feed(view)
                     used = len(view) - len(rest)
-                    return ([] if message is None else self._on_message(message)), used
+                    return ([] if message is None else self._on_message(message, now_s)), used
+                case SlaveState.CUTTING:
+                    return self._close(CloseKind.NO_HELLO, f"{len(view)} bytes too early"), len(view)
                 case SlaveState.TRANSFER:
                     return self._on_frames(view)
                 case SlaveState.CLOSED:
@@ -142,8 +169,11 @@ class SlaveLink:
         self.log_end = log_end
 
     def on_truncated(self) -> list[SlaveAction]:
-        """With fixed roles nothing is ever cut."""
-        raise AssertionError("no cut was asked for")
+        """Our log is cut as was asked for: show what it is now."""
+        assert self.state is SlaveState.CUTTING
+        assert self._epochs is not None
+        self._epochs.cut(self.log.log_end)
+        return self._prove()
 
     def on_held(self, held_to: int, *, now_s: float) -> list[SlaveAction]:
         """As much as acks promise is ours up to here: ack it, if it is more than was acked."""
@@ -156,14 +186,15 @@ class SlaveLink:
     def on_tick(self, *, now_s: float) -> list[SlaveAction]:
         """Some time has passed."""
         match self.state:
-            case SlaveState.GREETING | SlaveState.HELLO | SlaveState.VERDICT:
-                if now_s - self.now_s >= HELLO_S:
-                    return self._close(CloseKind.TOO_SLOW, f"no answer within {HELLO_S:.0f} s")
+            case SlaveState.GREETING | SlaveState.HELLO | SlaveState.VERDICT | SlaveState.CUTTING:
+                if now_s >= self._deadline_s:
+                    waited_s = self._deadline_s - self.now_s
+                    return self._close(CloseKind.TOO_SLOW, f"no answer within {waited_s:.0f} s")
             case SlaveState.TRANSFER:
                 if (silent_ms := self._times.silent_ms(now_s)) is not None:
                     return self._close(CloseKind.SILENT, f"the master did not respond for {silent_ms:.0f} ms")
                 if self._times.take_heartbeat(now_s):
-                    beat = Heartbeat(LogOffset(self.log_end), epoch=0, confirmed_to=LogOffset(0))
+                    beat = Heartbeat(LogOffset(self.log_end), self.epoch, confirmed_to=LogOffset(0))
                     return [SendBytes(encode_heartbeat(beat))]
             case SlaveState.CLOSED:
                 pass
@@ -183,8 +214,10 @@ class SlaveLink:
         rest = self._transcript[0][len(GREETING) :]
         return ([SendBytes(rest)] if self.asks_first else []), len(said)
 
-    def _on_message(self, message: bytes) -> list[SlaveAction]:
-        return self._on_master_hello(message) if self.state is SlaveState.HELLO else self._on_verdict(message)
+    def _on_message(self, message: bytes, now_s: float) -> list[SlaveAction]:
+        if self.state is SlaveState.HELLO:
+            return self._on_master_hello(message)
+        return self._on_verdict(message, now_s)
 
     def _on_master_hello(self, message: bytes) -> list[SlaveAction]:
         (slave_hello,) = self._transcript
@@ -192,41 +225,85 @@ class SlaveLink:
             return self._close(
                 CloseKind.NOT_PROVEN, "the master does not know our haSecret; set the same on both"
             )
-        self._reader.trust_peer()
         self._master = decode_master_hello(message, self.keys.authentication)
         self.master_log_end = self._master.log_end
+        self._transcript.append(message)
+        if self.epoch:
+            self._reader.trust_peer(MAX_MESSAGE_BYTES)
+        else:
+            self._reader.trust_peer()
+        # A master of an older epoch is told ours as well: so it learns that it is replaced.
+        return self._prove()
+
+    def _prove(self) -> list[SlaveAction]:
+        """Show who we are, and what we hold."""
+        assert self._master is not None
         log = self.log
         size = tail_bytes(self._master, log_start=log.log_start, log_end=log.log_end)
         proof = SlaveProof(
             log.incarnation,
             LogOffset(log.log_start),
             LogOffset(log.log_end),
-            epoch=0,
+            epoch=self.epoch,
             tail_crc=log.crc_before(log.log_end, size) if size else 0,
             tail_bytes=size,
             ack_kind=self.ack_kind,
             file_bytes=log.file_bytes,
         )
+        slave_hello, said = self._transcript
         answer = encode_slave_proof(proof, self.keys.authentication)
-        answer += self.keys.prove_slave(slave_hello=slave_hello, master_hello=message, slave_proof=answer)
-        self._transcript = [slave_hello, message, answer]
+        answer += self.keys.prove_slave(slave_hello=slave_hello, master_hello=said, slave_proof=answer)
+        self._transcript.append(answer)
         self.state = SlaveState.VERDICT
         return [SendBytes(answer)]
 
-    def _on_verdict(self, message: bytes) -> list[SlaveAction]:
-        slave_hello, master_hello, slave_proof = self._transcript
+    def _on_verdict(self, message: bytes, now_s: float) -> list[SlaveAction]:
+        slave_hello, said, slave_proof = self._transcript
         if not self.keys.is_verdict(
-            slave_hello=slave_hello, master_hello=master_hello, slave_proof=slave_proof, verdict=message
+            slave_hello=slave_hello, master_hello=said, slave_proof=slave_proof, verdict=message
         ):
             return self._close(CloseKind.NOT_PROVEN, "the verdict is not the master's")
-        match decode_verdict(message, self.keys.authentication):
-            case Refused() as refusal:
-                self.refusal = refusal
-                return self._close(CloseKind.REFUSED, f"{refusal.reason.name}: {refusal.text}")
+        verdict = decode_verdict(message, self.keys.authentication)
+        assert self._master is not None
+        if self._master.epoch < self.epoch:
+            return self._refuse(stale_epoch(master=self._master.epoch, told=self.epoch))
+        match verdict:
+            case Refused():
+                return self._refuse(verdict)
             case Accepted(start_offset):
                 return self._on_accepted(start_offset)
+            case AlignFirst(epochs):
+                self._transcript = [slave_hello, said + slave_proof + message]
+                self._reader.trust_peer()
+                self._deadline_s = now_s + ALIGN_S
+                return self._on_align_first(epochs)
+
+    def _on_align_first(self, epochs: tuple[Epoch, ...]) -> list[SlaveAction]:
+        assert self._master is not None
+        if not self.epoch or self._epochs is not None:
+            return self._close(CloseKind.NO_HELLO, "epochs where a verdict was due")
+        log = self.log
+        self._epochs = FollowedEpochs(log.epochs, epochs)
+        point = align(
+            log.epochs,
+            epochs,
+            log_start=log.log_start,
+            log_end=log.log_end,
+            master_end=self._master.log_end,
+            confirmed_to=self.confirmed_to,
+        )
+        if isinstance(point, Refused):
+            return self._refuse(point)
+        if not self._epochs.is_cut_at(point, log.log_end):
+            return self._prove()
+        self.log = replace(log, log_end=point)
+        self.log_end = self.acked_to = point
+        self.state = SlaveState.CUTTING
+        return [TruncateTo(point)]
 
     def _on_accepted(self, start_offset: int) -> list[SlaveAction]:
+        if self.epoch and self._epochs is None:
+            return self._close(CloseKind.NO_HELLO, "a verdict before the master told its epochs")
         is_empty = self.log.log_end == 0
         fits = start_offset % self.log.file_bytes == 0 if is_empty else start_offset == self.log.log_end
         if not fits:
@@ -237,7 +314,11 @@ class SlaveLink:
         self.state = SlaveState.TRANSFER
         # Of what lies before its start an empty slave needs nothing, and has nothing to ack.
         self.log_end = self.acked_to = start_offset
-        return [FollowLog(self._master.incarnation)]
+        actions: list[SlaveAction] = [FollowLog(self._master.incarnation)]
+        if self._epochs is not None:
+            # What is not confirmed yet is not shown from now on, not even if nothing was known of it before.
+            actions += [*self._epochs.catch_up(self.log.log_end), ConfirmTo(self.confirmed_to)]
+        return actions
 
     def _on_frames(self, view: memoryview) -> tuple[list[SlaveAction], int]:
         frames, used = decode_frames(view, FROM_MASTER)
@@ -245,21 +326,45 @@ class SlaveLink:
         expected = self.log_end
         for frame in frames:
             match frame:
-                case Data(log_offset, body=body):
+                case Data(log_offset, epoch, confirmed_to, body):
                     if log_offset != expected:
                         return [*actions, *self._off(log_offset, expected)], len(view)
+                    if self._epochs is not None:
+                        actions += self._epochs.on_data(epoch, log_offset, len(body))
                     actions.append(AppendLog(log_offset, body))
                     expected += len(body)
                     self.master_log_end = max(self.master_log_end, expected)
+                    actions += self._confirm(confirmed_to, expected)
                 case TableChange(body):
                     actions.append(ApplyTable(bytes(body)))
-                case Heartbeat(log_end):
+                case Heartbeat(log_end, epoch, confirmed_to):
                     if log_end < expected:
                         return [*actions, *self._off(log_end, expected)], len(view)
+                    self._check_reign(epoch)
                     self.master_log_end = log_end
+                    actions += self._confirm(confirmed_to, expected)
                 case Ack():
                     raise AssertionError(frame)
         return actions, used
+
+    def _check_reign(self, epoch: int) -> None:
+        assert self._master is not None
+        if self._epochs is not None and epoch != self._master.epoch:
+            raise RemoteProtocolError(
+                f"a heartbeat of epoch {epoch} from the master of epoch {self._master.epoch}"
+            )
+
+    def _confirm(self, confirmed_to: int, log_end: int) -> list[SlaveAction]:
+        """What is confirmed of what we hold, if that is news."""
+        ours = min(confirmed_to, log_end)
+        if self._epochs is None or ours <= self.confirmed_to:
+            return []
+        self.confirmed_to = ours
+        return [ConfirmTo(ours)]
+
+    def _refuse(self, refusal: Refused) -> list[SlaveAction]:
+        self.refusal = refusal
+        return self._close(CloseKind.REFUSED, f"{refusal.reason.name}: {refusal.text}")
 
     def _off(self, master_offset: int, own_end: int) -> list[SlaveAction]:
         return self._close(CloseKind.WRONG_OFFSET, wrong_offset(own_end=own_end, master_offset=master_offset))

@@ -12,6 +12,9 @@
                                                      <-------  Verdict  start offset, or a reason, PROOF
                                                      <======>  frames of ha_link
 
+Where a controller names the master, its first answer to a slave that fits is AlignFirst with the epochs of
+its log. The slave cuts off what only its own log has, and sends SlaveProof again, of the log as it is then.
+
 Here are the messages; ha_proof has the proofs of a shared secret. Under mutual TLS the transport has
 proven both sides: the messages say so in each head and carry no proof. Which of the two holds, the
 caller decides; a message of the other kind is refused.
@@ -26,9 +29,10 @@ with which no slave of RocketMQ can begin: a classic one would report a negative
 
 import struct
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from tanist.errors import LocalProtocolError, RemoteProtocolError
+from tanist.model.epochs import Epoch
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_link import AckKind
 from tanist.protocol.ha_stream import gather
@@ -40,6 +44,8 @@ VERSION: Final = 1
 MAX_UNPROVEN_BYTES: Final = 256
 HELLO_S: Final = 3.0
 """So long the other side may take to prove who it is."""
+ALIGN_S: Final = 60.0
+"""So long a slave that is proven may take to cut its log."""
 MAX_GROUP_BYTES: Final = 127
 MAX_REASON_BYTES: Final = 128
 MAX_TAIL_BYTES: Final = 8 << 20
@@ -61,15 +67,22 @@ _MASTER_HELLO = struct.Struct(">16s16sqqi")
 _SLAVE_PROOF = struct.Struct(">16sqqiIIBq")
 # reason, start_offset, text_bytes
 _VERDICT = struct.Struct(">BqB")
+# epoch, start
+_EPOCH = struct.Struct(">iq")
+MAX_MESSAGE_BYTES: Final = (1 << 16) - 1
+"""What a head can say."""
+MAX_EPOCHS: Final = (MAX_MESSAGE_BYTES - _HEAD.size - PROOF_BYTES) // _EPOCH.size
+"""So many epochs a master tells at most: its newest."""
 
 
 class MessageKind(IntEnum):
-    """The four messages, in the order in which they are sent."""
+    """The messages, in the order in which they are sent but for the last, which comes before a verdict."""
 
     SLAVE_HELLO = 1
     MASTER_HELLO = 2
     SLAVE_PROOF = 3
     VERDICT = 4
+    ALIGN_FIRST = 5
 
 
 class Authentication(IntEnum):
@@ -142,6 +155,15 @@ class Refused(NamedTuple):
     text: str
 
 
+class AlignFirst(NamedTuple):
+    """The newest epochs of the master's log, oldest first. The slave cuts its own where they differ."""
+
+    epochs: tuple[Epoch, ...]
+
+
+Verdict: TypeAlias = Accepted | Refused | AlignFirst
+
+
 def encode_slave_hello(hello: SlaveHello, authentication: Authentication) -> bytes:
     """The whole message: it carries no proof."""
     group = hello.group.encode("utf-8", "replace")
@@ -167,7 +189,7 @@ def encode_slave_proof(proof: SlaveProof, authentication: Authentication) -> byt
     return _message(MessageKind.SLAVE_PROOF, authentication, _SLAVE_PROOF.pack(*proof))
 
 
-def encode_verdict(verdict: Accepted | Refused, authentication: Authentication) -> bytes:
+def encode_verdict(verdict: Verdict, authentication: Authentication) -> bytes:
     """Everything but the proof: with a secret, append its ``verdict_proof``. A long text is cut."""
     match verdict:
         case Accepted(start_offset):
@@ -177,6 +199,11 @@ def encode_verdict(verdict: Accepted | Refused, authentication: Authentication) 
         case Refused(reason, text):
             raw = text.encode("utf-8", "replace")[:MAX_REASON_BYTES].decode("utf-8", "ignore").encode()
             body = _VERDICT.pack(reason, 0, len(raw)) + raw
+        case AlignFirst(epochs):
+            if len(epochs) > MAX_EPOCHS or not _are_rising(epochs):
+                raise LocalProtocolError(f"{len(epochs)} epochs, of which the last is {epochs[-1:]}")
+            body = b"".join(_EPOCH.pack(*epoch) for epoch in epochs)
+            return _message(MessageKind.ALIGN_FIRST, authentication, body)
     return _message(MessageKind.VERDICT, authentication, body)
 
 
@@ -210,8 +237,10 @@ def decode_slave_proof(raw: bytes, authentication: Authentication) -> SlaveProof
     return proof._replace(ack_kind=AckKind(proof.ack_kind))
 
 
-def decode_verdict(raw: bytes, authentication: Authentication) -> Accepted | Refused:
+def decode_verdict(raw: bytes, authentication: Authentication) -> Verdict:
     """The fields alone. With a secret they mean nothing before the proof is checked."""
+    if _head(raw)[0] == MessageKind.ALIGN_FIRST:
+        return _decode_align_first(raw, authentication)
     body = _body(raw, MessageKind.VERDICT, authentication, _VERDICT.size)
     reason, start_offset, text_bytes = _VERDICT.unpack_from(body)
     text = _text(body[_VERDICT.size :], text_bytes)
@@ -224,6 +253,16 @@ def decode_verdict(raw: bytes, authentication: Authentication) -> Accepted | Ref
             f"a slave is refused for reason {reason} at {start_offset} in {text_bytes} bytes"
         )
     return Refused(Refusal(reason), text)
+
+
+def _decode_align_first(raw: bytes, authentication: Authentication) -> AlignFirst:
+    body = _body(raw, MessageKind.ALIGN_FIRST, authentication, 0)
+    if len(body) % _EPOCH.size:
+        raise RemoteProtocolError(f"{len(body)} bytes of epochs that take {_EPOCH.size} each")
+    epochs = tuple(Epoch(epoch, LogOffset(start)) for epoch, start in _EPOCH.iter_unpack(body))
+    if not _are_rising(epochs):
+        raise RemoteProtocolError(f"{len(epochs)} epochs that do not all rise")
+    return AlignFirst(epochs)
 
 
 def signed_part(raw: bytes) -> bytes:
@@ -267,9 +306,9 @@ class HelloReader:
         """Whether the next message has begun, as far as its magic."""
         return len(self._held) >= len(MAGIC)
 
-    def trust_peer(self) -> None:
-        """The peer is proven: what it sent so far no longer counts against the bound."""
-        self._allowed_bytes = MAX_UNPROVEN_BYTES
+    def trust_peer(self, next_bytes: int = MAX_UNPROVEN_BYTES) -> None:
+        """The peer is proven: what it sent so far no longer counts against the bound, which is this now."""
+        self._allowed_bytes = next_bytes
 
 
 def _message(kind: MessageKind, authentication: Authentication, body: bytes) -> bytes:
@@ -327,6 +366,16 @@ def _text(raw: bytes, size_bytes: int) -> str:
 def _is_group(group: str, raw: bytes) -> bool:
     # It comes from a peer that has proven nothing, and goes into our log lines.
     return 1 <= len(raw) <= MAX_GROUP_BYTES and group.isprintable()
+
+
+def _are_rising(epochs: tuple[Epoch, ...]) -> bool:
+    """Whether each is newer than the one before, and begins behind it."""
+    before = Epoch(-1, LogOffset(-1))
+    for epoch in epochs:
+        if not (epoch.epoch > before.epoch and epoch.start > before.start):
+            return False
+        before = epoch
+    return True
 
 
 def _range_fault(log_start: int, log_end: int, epoch: int) -> str | None:

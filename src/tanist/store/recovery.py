@@ -89,6 +89,22 @@ def scan_segment(segment: Segment, log_offset: int, *, flushed_to: float) -> Seg
     return SegmentScan(segment.end, count, last, "the last file is full")
 
 
+def whole_to(segments: Segments, start: int, end: int) -> int:
+    """Where the last whole record before ``end`` ends; one begins at ``start``."""
+    position = start
+    while position < end:
+        segment = segments.at(position)
+        try:
+            size = check_record(segment.view, position - segment.start, log_offset=position, is_flushed=True)
+        except RemoteProtocolError:
+            break
+        behind = position + size if size else segment.end
+        if behind > end:
+            break
+        position = behind
+    return position
+
+
 def trusted_to(segments: Segments, queues: Queues, checkpoint: Checkpoint, *, was_closed: bool) -> int:
     """Up to where log and indexes are taken as they are: a record begins there."""
     if not len(queues):

@@ -24,6 +24,7 @@ from tanist.store.commitlog import CommitLog
 from tanist.store.deletions import Deletions
 from tanist.store.disk import Disk
 from tanist.store.dispatch import Dispatcher
+from tanist.store.diverged import keep_diverged
 from tanist.store.epoch_file import StoredEpochs
 from tanist.store.guard import StoreGuard
 from tanist.store.incarnation import Incarnation
@@ -31,6 +32,7 @@ from tanist.store.key_index import KeyIndex
 from tanist.store.lookup import MAX_TIMESTAMP_MS, Lookup
 from tanist.store.opening import RecoveryReport, find_end, settle
 from tanist.store.queues import Queues, check_topic_name
+from tanist.store.recovery import whole_to
 from tanist.store.segment import Segment
 from tanist.store.segments import Segments
 from tanist.store.set_aside import finish_set_aside
@@ -55,6 +57,7 @@ class MessageStore:
         self.root = root
         self.settings = settings
         self._disk = disk
+        self._clock = clock
         self._guard = StoreGuard(disk, root)
         self._incarnation = Incarnation(disk, root)
         self._epochs = StoredEpochs(disk, root)
@@ -219,14 +222,7 @@ class MessageStore:
 
     def truncate_to(self, log_offset: int) -> None:
         """Cut the log and all indexes at the start of a record. What is cut never comes back."""
-        # Dispatch stops where a record ends, also if what a master sent of the next one is only its half.
-        is_between_records = log_offset == self.dispatcher.dispatched_to or self.log.is_record_start(
-            log_offset
-        )
-        if not is_between_records:
-            raise OffsetOutOfRange(
-                "no record begins at log offset", log_offset, self.log.log_start, self.log.log_end
-            )
+        self._check_between_records(log_offset)
         # Before anything is changed, because both may need space; the queues then know the next offsets.
         self.dispatcher.run(log_offset)
         self.queues.write()
@@ -240,6 +236,27 @@ class MessageStore:
             raise
         self.log.next_queue_offsets = self.queues.next_offsets()
         self.checkpoint()
+
+    def keep_diverged(self, log_offset: int) -> None:
+        """Copy all messages from the start of a record on, which are about to be cut, into a folder."""
+        self._check_between_records(log_offset)
+        keep_diverged(
+            self._disk,
+            self.root,
+            self.log,
+            start=log_offset,
+            end=self.whole_to,
+            epochs=self.epochs,
+            now_ms=self._clock.now_ms(),
+        )
+
+    @property
+    def whole_to(self) -> int:
+        """Where the log's last whole record ends: a master may have sent only a part of the next."""
+        if self.log.ends_with_record:
+            return self.log.log_end
+        start = max(self.dispatcher.dispatched_to, self.log.log_start)
+        return whole_to(self.log.segments, start, self.log.log_end)
 
     def delete_topics(self, topics: Collection[str]) -> None:
         """Delete all messages that these topics have now; on return no crash brings them back.
@@ -434,6 +451,13 @@ class MessageStore:
         if not 0 <= message.queue_id < MAX_QUEUE_ID:
             raise LocalProtocolError(
                 f"queue id {message.queue_id} is not allowed; use 0 to {MAX_QUEUE_ID - 1}"
+            )
+
+    def _check_between_records(self, log_offset: int) -> None:
+        # What a master sent of the last record may be only its half: no record begins there, and it may go.
+        if not self.log.is_record_start(log_offset) and log_offset != self.whole_to:
+            raise OffsetOutOfRange(
+                "no record begins at log offset", log_offset, self.log.log_start, self.log.log_end
             )
 
     def _cut_all(self, log_offset: int) -> int:

@@ -7,6 +7,7 @@ from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, Sta
 from tanist.ha.autoswitch_master import AutoswitchMasterLink, AutoswitchState
 from tanist.ha.replicas import Dialect
 from tanist.model.epochs import Epoch, EpochHistory
+from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_autoswitch import (
     MasterFrameDecoder,
     MasterHandshake,
@@ -63,7 +64,7 @@ def _transferring(store: MessageStore, log_offset: int = 0) -> AutoswitchMasterL
 
 def _header(raw: bytes) -> TransferHeader:
     decoder = MasterFrameDecoder()
-    decoder.feed(encode_master_handshake(MasterHandshake(0, -1, ())))
+    decoder.feed(encode_master_handshake(MasterHandshake(LogOffset(0), -1, ())))
     (header,) = decoder.feed(raw)
     assert isinstance(header, TransferHeader)
     return header
@@ -178,7 +179,7 @@ def test_a_slave_goes_on_where_its_first_report_says(store: MessageStore) -> Non
     announced, start = _report(link, record.log_offset)
     assert start == StartTransfer(record.log_offset, record.log_offset, BROKER_ID, AckKind.RECEIVED)
     assert isinstance(announced, SendBytes)
-    assert _header(announced.data) == TransferHeader(record.log_offset, 0, 1, 0, store.log.log_end)
+    assert _header(announced.data) == TransferHeader(record.log_offset, 0, 1, LogOffset(0), store.log.log_end)
     assert b"".join(body for _, body in _send_all(link, store)) == log_bytes(store, record.log_offset)
 
 
@@ -291,7 +292,9 @@ def test_what_is_older_than_all_epochs_is_of_epoch_0_and_no_frame_has_a_negative
 
 def test_a_master_without_epochs_serves_all_as_epoch_0(store: MessageStore) -> None:
     link = master_link(store, epochs=EpochHistory())
-    assert _answer(link.on_bytes(_HANDSHAKE, now_s=100.0)) == MasterHandshake(store.log.log_end, 0, ((0, 0),))
+    assert _answer(link.on_bytes(_HANDSHAKE, now_s=100.0)) == MasterHandshake(
+        store.log.log_end, 0, (Epoch(0, LogOffset(0)),)
+    )
 
 
 @pytest.mark.behaviour("S2-41")
