@@ -47,7 +47,8 @@ _T = TypeVar("_T")
 CONSUMER_GROUP = "tanist-test-consumer"
 """The group in whose name ``consume_all`` pulls."""
 
-_HOST = "127.0.0.1"
+HOST = "127.0.0.1"
+"""Where everything listens."""
 _START_TIMEOUT_S = 60.0
 # A broker that stops waits for its consume queues and its threads in turn.
 _STOP_TIMEOUT_S = 60.0
@@ -87,7 +88,7 @@ class Broker:
 
     @property
     def address(self) -> str:
-        return f"{_HOST}:{self.port}"
+        return f"{HOST}:{self.port}"
 
     def stop(self) -> None:
         """Stop it cleanly: everything is flushed and ``abort`` is removed."""
@@ -110,13 +111,13 @@ class RocketMQ:
         self._directory = directory
         self._client_home = directory / "client"
         self._running = contextlib.ExitStack()
-        self._broker_count = 0
+        self._home_count = 0
         self._flags = flags
         self.name_server = name_server
 
     def __enter__(self) -> Self:
         if not self.name_server:
-            self.name_server = f"{_HOST}:{_retried(self._start_name_server)}"
+            self.name_server = f"{HOST}:{retried(self._start_name_server)}"
         return self
 
     def __exit__(
@@ -158,9 +159,13 @@ class RocketMQ:
         name: str,
         properties: Mapping[str, object] | None,
     ) -> Broker:
-        self._broker_count += 1
-        home = self._directory / f"broker-{self._broker_count}"
-        return _retried(lambda: start(home, store_dir or home / "store", name, properties or {}))
+        home = self.new_home("broker")
+        return retried(lambda: start(home, store_dir or home / "store", name, properties or {}))
+
+    def new_home(self, kind: str) -> Path:
+        """A directory for one more server, which is not there yet."""
+        self._home_count += 1
+        return self._directory / f"{kind}-{self._home_count}"
 
     def produce(
         self,
@@ -266,10 +271,10 @@ class RocketMQ:
         return mqadmin_each(self.name_server, *commands, home=self._client_home)
 
     def _start_name_server(self) -> int:
-        port = _free_port()
-        settings = {"listenPort": port, "bindAddress": _HOST}
+        port = free_port()
+        settings = {"listenPort": port, "bindAddress": HOST}
         home = self._directory / "name-server"
-        self._name_server_process = self._start(
+        self._name_server_process = self.start_program(
             "name-server", "org.apache.rocketmq.namesrv.NamesrvStartup", home, settings, ready="boot success"
         )
         return port
@@ -277,8 +282,10 @@ class RocketMQ:
     def _start_broker(
         self, home: Path, store_dir: Path, name: str, properties: Mapping[str, object]
     ) -> Broker:
-        settings = self._broker_settings(store_dir, name, {"haListenPort": _free_port(), **properties})
-        process = self._start(name, "tanist.partner.BrokerMain", home, settings, ready="broker registered")
+        settings = self._broker_settings(store_dir, name, {"haListenPort": free_port(), **properties})
+        process = self.start_program(
+            name, "tanist.partner.BrokerMain", home, settings, ready="broker registered"
+        )
         return Broker(process, name, int(settings["listenPort"]), int(settings["haListenPort"]), store_dir)
 
     def _start_old_broker(
@@ -288,7 +295,7 @@ class RocketMQ:
         logging = home / "conf" / "logback_broker.xml"
         logging.parent.mkdir(parents=True, exist_ok=True)
         logging.write_bytes(LOGGING.read_bytes())
-        process = self._start(
+        process = self.start_program(
             name,
             "org.apache.rocketmq.broker.BrokerStartup",
             home,
@@ -308,9 +315,9 @@ class RocketMQ:
             "brokerName": name,
             "brokerId": 0,
             "namesrvAddr": self.name_server,
-            "brokerIP1": _HOST,
-            "brokerIP2": _HOST,
-            "bindAddress": _HOST,
+            "brokerIP1": HOST,
+            "brokerIP2": HOST,
+            "bindAddress": HOST,
             "listenPort": free_broker_port(),
             "storePathRootDir": store_dir,
             "storePathCommitLog": store_dir / "commitlog",
@@ -319,7 +326,7 @@ class RocketMQ:
             **properties,
         }
 
-    def _start(
+    def start_program(
         self,
         name: str,
         main_class: str,
@@ -329,12 +336,14 @@ class RocketMQ:
         ready: str,
         installation: Installation | None = None,
         flags: Sequence[str] = (),
+        heap: str = "384m",
     ) -> ForeignProcess:
+        """Start a server of RocketMQ's with these settings, and wait until it has printed ``ready``."""
         home.mkdir(parents=True, exist_ok=True)
         config = home / f"{name}.conf"
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         command = (installation or self._installation).command(
-            main_class, "-c", str(config), home=home, heap="384m", flags=(*self._flags, *flags)
+            main_class, "-c", str(config), home=home, heap=heap, flags=(*self._flags, *flags)
         )
         process = ForeignProcess(name, command, directory=home, env=environment(home))
         self._running.enter_context(process)
@@ -362,7 +371,7 @@ def body_of(number: int, body_bytes: int) -> bytes:
     return start.ljust(body_bytes, bytes([ord("a") + number % 26]))
 
 
-def _retried(start: Callable[[], _T]) -> _T:
+def retried(start: Callable[[], _T]) -> _T:
     """Start something on chosen ports, with other ones if somebody took them meanwhile."""
     for _ in range(_START_ATTEMPTS - 1):
         try:
@@ -373,9 +382,10 @@ def _retried(start: Callable[[], _T]) -> _T:
     return start()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Find a port for a server that takes one alone."""
     with socket.socket() as probe:
-        probe.bind((_HOST, 0))
+        probe.bind((HOST, 0))
         return probe.getsockname()[1]
 
 
@@ -383,9 +393,9 @@ def free_broker_port() -> int:
     """Find a port for a broker, which takes two more: a fast one below, and one for slaves above."""
     while True:
         with socket.socket() as probe, socket.socket() as fast_probe, socket.socket() as ha_probe:
-            probe.bind((_HOST, 0))
+            probe.bind((HOST, 0))
             port: int = probe.getsockname()[1]
             with contextlib.suppress(OSError):
-                fast_probe.bind((_HOST, port - _FAST_PORT_DISTANCE))
-                ha_probe.bind((_HOST, port + _HA_PORT_DISTANCE))
+                fast_probe.bind((HOST, port - _FAST_PORT_DISTANCE))
+                ha_probe.bind((HOST, port + _HA_PORT_DISTANCE))
                 return port
