@@ -18,7 +18,13 @@ from tanist.store.flush import FlushOutcome
 from tests.support.links import INCARNATION, KEYS
 
 
-def make_follower(store: MessageStore, *, broker_id: int = 1, refuses: bool = False) -> Follower:
+def make_follower(
+    store: MessageStore,
+    settings: HaSettings | None = None,
+    *,
+    broker_id: int = 1,
+    refuses: bool = False,
+) -> Follower:
     """A slave, which may find its disk full."""
 
     def append(log_offset: int, body: memoryview) -> int:
@@ -30,7 +36,7 @@ def make_follower(store: MessageStore, *, broker_id: int = 1, refuses: bool = Fa
         Slave(
             store=store,
             keys=KEYS,
-            settings=HaSettings(),
+            settings=settings or HaSettings(),
             broker_id=broker_id,
             append=append,
             truncate_to=store.truncate_to,
