@@ -62,10 +62,10 @@ async def following(follower: Follower) -> AsyncGenerator[asyncio.Task[None]]:
 
 @asynccontextmanager
 async def serving_log(
-    store: MessageStore, settings: HaSettings | None = None
+    store: MessageStore, settings: HaSettings | None = None, *, port: int = 0
 ) -> AsyncGenerator[tuple[str, Acceptor]]:
     """A master's port that serves this store, and its address."""
-    bound = bind_port("127.0.0.1", 0)
+    bound = bind_port("127.0.0.1", port)
     store.make_incarnation(INCARNATION)
     acceptor = Acceptor(
         Master(
