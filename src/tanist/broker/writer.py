@@ -107,7 +107,7 @@ class LogWriter:
 
     def confirm_to(self, log_offset: int) -> None:
         """Let consumers see the log up to here, as far as we hold it."""
-        self._store.dispatcher.confirmed_to = min(log_offset, self._store.log.log_end)
+        self._store.dispatcher.confirmed_to = log_offset
         self._turn_soon()
 
     def _turn_soon(self) -> None:

@@ -232,11 +232,7 @@ class Acceptor:
         self._master.on_replicas()
         self.on_confirmed()
 
-    def on_newer_epoch(self, connection: SlaveConnection, epoch: int) -> None:
-        _log.warning(
-            "slave was told of a newer epoch peer=%s epoch=%d ours=%d",
-            *(connection.wire.peer, epoch, self._master.epoch),
-        )
+    def on_newer_epoch(self, epoch: int) -> None:
         if self._master.on_newer_epoch is not None:
             self._master.on_newer_epoch(epoch)
 

@@ -66,6 +66,11 @@ class TakeAck:
 
 
 @dataclass(frozen=True, slots=True)
+class TrustPeer:
+    """The slave has proven who it is, and is about to cut its log: others who come must not push it out."""
+
+
+@dataclass(frozen=True, slots=True)
 class NewerEpoch:
     """A slave, proven, was told of a newer epoch than ours: another one is master now."""
 
@@ -120,7 +125,7 @@ class ConfirmTo:
     confirmed_to: int
 
 
-MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck | NewerEpoch
+MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck | TrustPeer | NewerEpoch
 SlaveAction: TypeAlias = (
     SendBytes | CloseLink | AppendLog | ApplyTable | FollowLog | TruncateTo | BeginEpoch | ConfirmTo
 )

@@ -332,6 +332,7 @@ def test_the_master_sends_nothing_of_its_log_before_the_slave_is_aligned() -> No
     proof = slave.hear(master.hear(hello))
     epochs = master.hear(proof)
     assert master.link.max_body_bytes > 0
+    assert master.is_slave_trusted
     assert not master.link.is_transferring
     assert master.push() == b""
     again = slave.hear(epochs)
