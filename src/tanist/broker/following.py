@@ -53,7 +53,7 @@ class Following:
             return
         if self.follower.status.is_refused:
             raise ForeignLog("it does not take our log; see haStatus")
-        if state.ha.ha_compatibility is HaCompatibility.CLASSIC:
+        if state.ha.ha_compatibility is not HaCompatibility.NONE:
             return
         body = await ask_for_table(self._client, master, RequestCode.GET_BROKER_HA_STATUS)
         told = decode_java_json(body, HARuntimeInfo)
