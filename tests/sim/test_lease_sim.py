@@ -72,6 +72,11 @@ def test_a_set_that_counts_too_few_is_found(mutant: type[SyncState]) -> None:
     assert any(run_history(seed, is_all_ack=True, make_state=mutant).lost for seed in FEW_SEEDS)
 
 
+def test_a_controller_that_refuses_the_set_it_has_is_found() -> None:
+    # It leaves it open whether a proposal that is still on its way will be taken.
+    assert any(run_history(seed, is_all_ack=True, takes_same_set=False).lost for seed in FEW_SEEDS)
+
+
 class _AsksOnce(AckRight):
     """Whether it may acknowledge is asked before a message is written and not again."""
 

@@ -55,13 +55,17 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
+        self._longest_s = (1.0, 3.5)[seed % 2]
         self.now_s = 0.0
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
 
-    def after(self, delay_s: float, act: Callable[[], None]) -> None:
+    def at(self, when_s: float, act: Callable[[], None]) -> None:
         self._count += 1
-        heapq.heappush(self._due, (self.now_s + delay_s, self._count, act))
+        heapq.heappush(self._due, (when_s, self._count, act))
+
+    def after(self, delay_s: float, act: Callable[[], None]) -> None:
+        self.at(self.now_s + delay_s, act)
 
     def run(self) -> None:
         while self._due and self._due[0][0] < _HORIZON_S:
@@ -69,8 +73,8 @@ class World:
             act()
 
     def delay_s(self) -> float:
-        """Mostly short, now and then as long as everything else."""
-        return self.random.choice((0.001, 0.005, 0.02, 0.1, self.random.random()))
+        """Mostly short, now and then as long as others wait, or in every second history longer."""
+        return self.random.choice((0.001, 0.005, 0.02, 0.1, self._longest_s * self.random.random()))
 
     def is_rarely(self, chance: float) -> bool:
         return self.random.random() < chance
@@ -79,10 +83,12 @@ class World:
 class Controller:
     """Elects from the set when the master's time is over. One record, changed by compare-and-set."""
 
-    def __init__(self, world: World, members: frozenset[int]) -> None:
+    def __init__(self, world: World, members: frozenset[int], *, takes_same_set: bool) -> None:
         self._world = world
+        self._takes_same_set = takes_same_set
         self._rate = world.random.uniform(0.95, 1.05)
-        self.members, self.set_epoch = members, 1
+        self.members: frozenset[int] = members
+        self.set_epoch = 1
         self.slaves: dict[int, Slave] = {}
         self.history = History()
         self._alive_to_s = 0.0
@@ -109,9 +115,12 @@ class Controller:
             return ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH
         if proposal.set_epoch != self.set_epoch:
             return ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH
+        if proposal.members == self.members and not self._takes_same_set:
+            return ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
         if self._world.is_rarely(0.05):
             return ResponseCode.CONTROLLER_BROKER_NOT_ALIVE
-        self.members, self.set_epoch = proposal.members, self.set_epoch + 1
+        self.members = proposal.members
+        self.set_epoch += 1
         self._world.after(0, self.elect_if_due)
         return ResponseCode.SUCCESS
 
@@ -158,17 +167,14 @@ class Slave:
         if self._link and log_end > self._sent_to:
             self._sent_to, link = log_end, self._link
             self._free_s = max(self._free_s, self._world.now_s + self._world.delay_s() / 4)
-            self._world.after(self._free_s - self._world.now_s, lambda: self._receive(link, log_end))
+            self._world.at(self._free_s, lambda: self._receive(link, log_end))
 
     def _receive(self, link: int, log_end: int) -> None:
         if link != self._link or self.is_master:
             return
         self.log_end = log_end
         self._acks_free_s = max(self._acks_free_s, self._world.now_s + self._world.delay_s() / 4)
-        self._world.after(
-            self._acks_free_s - self._world.now_s,
-            lambda: self._master.when_awake(lambda: self._acked(link, log_end)),
-        )
+        self._world.at(self._acks_free_s, lambda: self._master.when_awake(lambda: self._acked(link, log_end)))
 
     def _acked(self, link: int, log_end: int) -> None:
         if link == self._link:
@@ -237,7 +243,7 @@ class Master:
 
     def when_awake(self, act: Callable[[], None]) -> None:
         if self._world.now_s < self._asleep_to_s:
-            self._world.after(self._asleep_to_s - self._world.now_s, lambda: self.when_awake(act))
+            self._world.at(self._asleep_to_s, lambda: self.when_awake(act))
         else:
             act()
 
@@ -358,10 +364,12 @@ def run_history(
     make_state: type[SyncState] = SyncState,
     make_right: type[AckRight] = AckRight,
     margin: float = MARGIN,
+    takes_same_set: bool = True,
 ) -> History:
     """One reign of replica 1, with replicas 2 and 3. Sends wait for all of the set, or for one slave."""
     world = World(seed)
-    controller = Controller(world, frozenset(world.random.choice(([1], [1, 2], [1, 2, 3]))))
+    members = frozenset(range(1, 2 + world.random.randrange(3)))
+    controller = Controller(world, members, takes_same_set=takes_same_set)
     master = Master(
         world, controller, is_all_ack=is_all_ack, make_state=make_state, make_right=make_right, margin=margin
     )

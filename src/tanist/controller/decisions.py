@@ -154,12 +154,17 @@ def alter_set(
     *,
     alive: Container[int],
 ) -> Decision:
-    """Change who is in step, as the master of the current reign asks for."""
+    """Change who is in step, as the master of the current reign asks for.
+
+    RocketMQ refuses the set that is there already. From a master that knows its epoch it is taken here: it
+    then has a new epoch, and no proposal that is still on its way can be taken any more.
+    """
     failed = ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
     if record is None or not record.is_known:
         raise ResponseError(failed, f"no replica of {request.broker_name} is registered")
     members = proposed.broker_ids
-    if members == record.sync_state_set:
+    is_current = proposed.epoch == record.set_epoch and request.master_epoch == record.epoch
+    if members == record.sync_state_set and not is_current:
         raise ResponseError(failed, f"the sync state set of {record.broker_name} is the same already")
     if record.master_id is None or record.master_id != request.master_broker_id:
         raise ResponseError(

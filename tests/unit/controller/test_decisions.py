@@ -204,6 +204,11 @@ def test_the_master_changes_who_is_in_step() -> None:
     assert body == SyncStateSet(broker_ids=frozenset({1, 3}), epoch=8)
 
 
+def test_the_same_set_has_a_new_epoch_so_that_what_is_on_its_way_comes_too_late() -> None:
+    decision = alter(group(), {1, 2})
+    assert decision.record == msgspec.structs.replace(group(), set_epoch=8)
+
+
 FAILED = R.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
 
 
@@ -213,6 +218,8 @@ FAILED = R.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
         (FAILED, {"record": None}),
         (FAILED, {"record": CLEANED}),
         (FAILED, {"members": {1, 2}, "master": 9, "epoch": 1}),
+        (FAILED, {"members": {1, 2}, "set_epoch": 6}),
+        (R.CONTROLLER_INVALID_MASTER, {"members": {1, 2}, "master": 2}),
         (R.CONTROLLER_INVALID_MASTER, {"master": 2, "epoch": 1, "set_epoch": 1}),
         (R.CONTROLLER_INVALID_MASTER, {"record": group(master=None)}),
         (R.CONTROLLER_FENCED_MASTER_EPOCH, {"epoch": 3, "set_epoch": 1, "members": {9}}),
