@@ -65,6 +65,7 @@ class Controller:
             clock=self._clock,
             load=self._load,
             on_begin=self._on_begin,
+            on_look=self._on_look,
             on_end=self._on_end,
         )
         self._keeper = GroupKeeper(self._leading)
@@ -134,6 +135,9 @@ class Controller:
 
     def _on_begin(self) -> None:
         self._reigns.on_begin()
+
+    def _on_look(self) -> None:
+        self._reigns.review_all()
 
     def _on_end(self) -> None:
         self._keeper.forget()
