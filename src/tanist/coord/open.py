@@ -13,6 +13,7 @@ from tanist.clock import Clock, SystemClock
 from tanist.coord.changes import check_path
 from tanist.coord.registry import Registry
 from tanist.coord.sqlite_registry import SqliteHome
+from tanist.coord.zookeeper_registry import ZooKeeperRegistry
 from tanist.errors import ConfigError
 
 KEY = "coordinator"
@@ -57,8 +58,9 @@ async def open_registry(
         case SqlitePlace(path):
             async with SqliteHome(path, clock) as home:
                 yield await home.open_session(timeout_s)
-        case ZooKeeperPlace() as place:
-            raise ConfigError(KEY, place, "SQLite")
+        case ZooKeeperPlace(hosts, path):
+            async with ZooKeeperRegistry(",".join(hosts), path, timeout_s=timeout_s, clock=clock) as registry:
+                yield registry
 
 
 def parse_place(url: str) -> SqlitePlace | ZooKeeperPlace:

@@ -114,8 +114,7 @@ class Registry(Protocol):
     def on_session(self, listener: Callable[[SessionState], None]) -> None:
         """Have ``listener`` called on the event loop whenever the session's state changes.
 
-        A session that is LOST stays so, and its watches end: the owner opens another. Closing is not told, since
-        who closes knows.
+        A session that is LOST stays so, and its watches end: the owner opens another. Closing is not told.
         """
         ...
 
