@@ -193,3 +193,37 @@ def test_an_election_that_the_registry_did_not_take_is_tried_again(tmp_path: Pat
             assert (view.master_broker_id, view.master_epoch) == (2, 2)
 
     in_time(scenario())
+
+
+def test_a_leader_in_doubt_promises_nothing_and_sees_to_what_happened_when_it_is_sure_again(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        leased = PlayedReplica(1, session="s1", name="other", timeout_ms=60_000)
+        master, slave = PlayedReplica(1), PlayedReplica(2)
+        async with site(tmp_path, 1) as controllers, replicas(master, slave, leased):
+            at, (sessions,) = controllers.addresses[0], controllers.sessions
+            await reign(controllers.controllers[0], leased)
+            await reign(controllers.controllers[0], master, slave)
+            await slave.beat(at, heartbeat_timeout_ms=60_000)
+            assert await leased.beat(at) == 1
+            sessions.seen[-1].is_in_doubt = True
+            assert await leased.beat(at) is None
+            assert (await slave.elect(at)).code == R.CONTROLLER_NOT_LEADER
+            told = await slave.leader(at)
+            assert (told.is_leader, told.controller_leader_address) == (False, None)
+            await master.disconnect()
+            await until_count(slave, at, 2)
+            sessions.seen[-1].come_back()
+            view = await slave.wait_for_master(at, beyond=1)
+            assert (view.master_broker_id, view.master_epoch) == (2, 2)
+            assert await leased.beat(at) == 1
+
+    async def until_count(asker: PlayedReplica, at: str, count: int) -> None:
+        async with asyncio.timeout(5):
+            while True:
+                if (await asker.figures(at))["controllerLiveReplicas"] == str(count):
+                    return
+                await asyncio.sleep(0.005)
+
+    in_time(scenario())

@@ -11,6 +11,9 @@ class FaultyRegistry:
     def __init__(self, real: Registry) -> None:
         self._real = real
         self.is_away = False
+        self.is_in_doubt = False
+        """Whether nobody knows if the session still lives."""
+        self._listeners: list[Callable[[], None]] = []
         self.loses_answers = False
         """Whether commits are made, and nobody is told."""
 
@@ -20,7 +23,7 @@ class FaultyRegistry:
 
     @property
     def held_until_s(self) -> float:
-        return self._real.held_until_s
+        return 0.0 if self.is_in_doubt else self._real.held_until_s
 
     def on_session(self, listener: Callable[[SessionState], None]) -> None:
         self._real.on_session(listener)
@@ -41,7 +44,14 @@ class FaultyRegistry:
         return versions
 
     def watch(self, path: str, listener: Callable[[], None]) -> Watch:
+        self._listeners.append(listener)
         return self._real.watch(path, listener)
+
+    def come_back(self) -> None:
+        """Be there again, and have those who watch look anew."""
+        self.is_away = self.is_in_doubt = self.loses_answers = False
+        for listener in self._listeners:
+            listener()
 
     async def close(self) -> None:
         await self._real.close()

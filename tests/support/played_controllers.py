@@ -44,6 +44,7 @@ class PlayedControllers:
         self.most_open: Counter[str] = Counter()
         self.on_disconnect: Callable[[str], None] = lambda _address: None
         self.is_closed = False
+        self.given_up: list[str] = []
         # The record.
         self.ids: dict[int, str] = {}
         self.places: dict[int, str] = {}
@@ -64,6 +65,10 @@ class PlayedControllers:
     def make_client(self, on_disconnect: Callable[[str], None]) -> RemotingClient:
         self.on_disconnect = on_disconnect
         return self.client
+
+    def give_up(self, address: str, _reason: str) -> None:
+        self.given_up.append(address)
+        self.on_disconnect(address)
 
     async def close(self) -> None:
         self.is_closed = True

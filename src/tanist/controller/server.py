@@ -65,6 +65,7 @@ class Controller:
             clock=self._clock,
             load=self._load,
             on_begin=self._on_begin,
+            on_look=self._on_look,
             on_end=self._on_end,
         )
         self._keeper = GroupKeeper(self._leading)
@@ -76,11 +77,11 @@ class Controller:
             notify=self._client.notify,
             spawn=self._spawn,
         )
-        context = Context(
+        self._context = Context(
             self._reigns, self._keeper, self._leading, self._settings, limits, self._clock, self._spawn
         )
         self._server = RemotingServer(
-            bound_handlers(context), limits=limits, tls=tls, on_close=self._on_connection_lost
+            bound_handlers(self._context), limits=limits, tls=tls, on_close=self._on_connection_lost
         )
 
     @property
@@ -108,6 +109,7 @@ class Controller:
             self._tasks = None
             self._reigns.close()
             await self._server.close(_CLOSE_GRACE_S)
+            self._context.close()
             await self._client.close()
 
     async def _listen(self) -> None:
@@ -134,6 +136,9 @@ class Controller:
 
     def _on_begin(self) -> None:
         self._reigns.on_begin()
+
+    def _on_look(self) -> None:
+        self._reigns.review_all()
 
     def _on_end(self) -> None:
         self._keeper.forget()

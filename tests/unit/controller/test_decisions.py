@@ -234,8 +234,9 @@ FAILED = R.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
 def test_a_set_is_changed_only_by_its_master_in_its_epoch_and_to_replicas_that_are_there(
     code: int, case: dict[str, Any]
 ) -> None:
+    case = dict(case)
     with pytest.raises(ResponseError) as refusal:
-        alter(**{"record": group(), "members": {1, 3}, **case})
+        alter(case.pop("record", group()), case.pop("members", {1, 3}), **case)
     assert refusal.value.code == code
 
 

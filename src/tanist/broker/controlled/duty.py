@@ -29,6 +29,7 @@ from tanist.broker.controlled.status import ControlledStatus, LeaseGrant
 from tanist.broker.settings import BrokerSettings
 from tanist.clock import Clock
 from tanist.errors import MQError, NoRole, ResponseError
+from tanist.log import ToldFailures
 from tanist.model.offsets import LogOffset
 from tanist.protocol.codes import Language, ResponseCode
 from tanist.protocol.headers.controller import BrokerHeartbeatRequest
@@ -110,6 +111,7 @@ class Controlled:
         self._hinted = asyncio.Event()
         self._is_beating = asyncio.Event()
         self._is_weak = False
+        self._failures = ToldFailures()
 
     async def run(self) -> None:
         """Serve under the controllers until cancelled."""
@@ -236,11 +238,11 @@ class Controlled:
                 and error.code == ResponseCode.CONTROLLER_BROKER_ID_INVALID
             ):
                 return joining.on_id_taken(str(error), chance=self._chance())
-        before = joining.reason
-        pause_s = joining.on_failed(str(error), chance=self._chance())
-        if joining.reason != before:
+        # Texts may tell times, which are others at each try.
+        kind = f"{type(error).__name__} {getattr(error, 'code', '')}"
+        if self._failures.is_news(joining.state, kind) or joining.reason is None:
             _log.warning("controller step failed state=%s reason=%s", joining.state.name, error)
-        return pause_s
+        return joining.on_failed(str(error), chance=self._chance())
 
     def _pause_s(self) -> float:
         if self._joining.state is not JoinState.RUNNING:

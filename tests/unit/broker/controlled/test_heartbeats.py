@@ -70,6 +70,22 @@ def test_one_that_is_stuck_delays_no_other_and_has_one_request_open() -> None:
     run_virtually(scenario())
 
 
+def test_a_connection_without_answers_is_given_up_when_the_timeout_is_over() -> None:
+    async def scenario() -> None:
+        beating = _Beating()
+        beating.played.stuck.add("c1:9878")
+        async with beating.running():
+            await asyncio.sleep(2.9)
+            assert beating.played.given_up == []
+            await asyncio.sleep(0.2)
+            assert beating.played.given_up == ["c1:9878"]
+            beating.played.stuck.clear()
+            await asyncio.sleep(10)
+            assert beating.played.given_up == ["c1:9878"]
+
+    run_virtually(scenario())
+
+
 def test_a_lease_counts_from_when_its_heartbeat_was_sent() -> None:
     async def scenario() -> None:
         beating = _Beating()
