@@ -18,6 +18,7 @@ pytestmark = pytest.mark.partner("java", "maven")
 # The shortest that the servers grant, for tests that wait for its end.
 _SHORT_S = 1.0
 _HELD_PART = 0.6
+_POLL_S = 0.02
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ async def _commit_again(registry: Registry, path: str) -> None:
             if await registry.read(path) is None:
                 await registry.commit(Create(path, b""))
         except RegistryUnavailable:
-            await asyncio.sleep(0)
+            await asyncio.sleep(_POLL_S)
             return False
         return True
 
@@ -183,19 +184,25 @@ def test_a_silent_server_is_left_for_another_in_the_same_session(ensemble: Ensem
     asyncio.run(run())
 
 
-def test_sessions_and_what_is_ephemeral_outlive_the_leader(ensemble: Ensemble) -> None:
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "frozen"])
+def test_sessions_and_what_is_ephemeral_outlive_the_leader(ensemble: Ensemble, is_killed: bool) -> None:
+    leader = ensemble.leader()
+
     async def run() -> None:
         async with ZooKeeperSite(ensemble.hosts).sessions(2) as (ours, theirs):
             states = States(ours), States(theirs)
             await ours.commit(Create("/here", b"", is_ephemeral=True))
-            ensemble.leader().kill()
-            for number, registry in enumerate((ours, theirs)):
-                await _commit_again(registry, f"/record-{number}")
+            (leader.kill if is_killed else leader.pause)()
+            try:
+                for number, registry in enumerate((ours, theirs)):
+                    await _commit_again(registry, f"/record-{number}")
+            finally:
+                (leader.start if is_killed else leader.resume)()
             assert await theirs.read("/here") == Record(b"", 0)
             assert all(SessionState.LOST not in each.told for each in states)
 
     asyncio.run(run())
-    _restart(ensemble)
+    ensemble.wait_until_serving()
 
 
 def test_a_server_that_its_leader_left_answers_but_does_not_hold_a_session(ensemble: Ensemble) -> None:

@@ -194,7 +194,10 @@ class SqliteRegistry:
 
     def watch(self, path: str, listener: Callable[[], None]) -> PathWatch:
         """Have ``listener`` called after changes by any session."""
-        return self.watches.add(check_path(path), listener)
+        watch = self.watches.add(check_path(path), listener)
+        if self._state is SessionState.LOST:
+            watch.close()
+        return watch
 
     async def close(self) -> None:
         """End the session: what is ephemeral goes at once."""
