@@ -15,8 +15,8 @@ from tests.support.zookeeper import Ensemble
 
 pytestmark = pytest.mark.partner("java", "maven")
 
-# The shortest that the servers grant, for tests that wait for its end.
-_SHORT_S = 1.0
+# For tests that wait for the end of a session, or for several confirmations of it.
+_SHORT_S = 1.5
 _HELD_PART = 0.6
 _POLL_S = 0.02
 
@@ -51,8 +51,9 @@ async def _commit_again(registry: Registry, path: str) -> None:
     await until(is_made)
 
 
+@pytest.mark.parametrize("is_silent", [False, True], ids=["dropped", "silent"])
 def test_a_session_cut_off_is_no_longer_held_before_its_end_shows_and_is_lost_once_it_is_told(
-    zookeeper: Ensemble,
+    zookeeper: Ensemble, is_silent: bool
 ) -> None:
     async def run() -> None:
         site = ZooKeeperSite(zookeeper.hosts)
@@ -60,11 +61,12 @@ def test_a_session_cut_off_is_no_longer_held_before_its_end_shows_and_is_lost_on
             async with site.session(cable.address, _SHORT_S) as ours, site.session() as theirs:
                 states = States(ours)
                 await ours.commit(Create("/here", b"", is_ephemeral=True))
-                cable.cut()
+                (cable.hold if is_silent else cable.cut)()
                 await until(lambda: _is_gone(theirs, "/here"))
                 assert ours.held_until_s < time.monotonic()
                 # Nobody could tell it.
-                assert states.told == [SessionState.SUSPENDED]
+                assert ours.session is SessionState.SUSPENDED
+                assert SessionState.LOST not in states.told
                 with pytest.raises(
                     RegistryUnavailable, match=r"no connection to ZooKeeper at .*; nothing was asked"
                 ):
@@ -211,7 +213,7 @@ def test_a_server_that_its_leader_left_answers_but_does_not_hold_a_session(ensem
     async def run() -> None:
         site = ZooKeeperSite(ensemble.hosts)
         # So short that several confirmations are asked for before there is another leader.
-        async with site.session(follower.address, 1.5) as ours:
+        async with site.session(follower.address, _SHORT_S) as ours:
             await ours.commit(Create("/record", b""))
             leader.pause()
             paused_s = time.monotonic()

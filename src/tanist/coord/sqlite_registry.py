@@ -210,6 +210,8 @@ class SqliteRegistry:
         self._home.expire_overdue()
         if self._state is SessionState.CONNECTED:
             self._held_until_s = self._clock.monotonic_s() + self.timeout_s
+            if self._renewal is not None:
+                self._renewal.cancel()
             pause_s = self.timeout_s / _RENEWALS
             self._renewal = asyncio.get_running_loop().call_later(pause_s, self.renew)
 

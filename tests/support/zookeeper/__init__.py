@@ -156,7 +156,7 @@ class Ensemble:
         return [server for server in self.servers if server.mode == "follower"]
 
     def wait_until_serving(self) -> None:
-        """Wait until every member serves, and all agree on who leads: one that was paused does not know yet."""
+        """Wait until every member serves and all agree on who leads; one that was paused learns it late."""
         for server in self.servers:
             server.wait_until_serving()
         deadline = time.monotonic() + _START_TIMEOUT_S
