@@ -18,11 +18,11 @@ from tanist.errors import ConfigError
         ("registry.db", SqlitePlace(Path("registry.db"))),
         ("/var/lib/tanist/registry.db", SqlitePlace(Path("/var/lib/tanist/registry.db"))),
         ("sqlite:///var/lib/tanist/registry.db", SqlitePlace(Path("/var/lib/tanist/registry.db"))),
-        ("zk://zk1:2181", ZooKeeperPlace(("zk1:2181",), "/")),
-        ("zk://zk1/", ZooKeeperPlace(("zk1:2181",), "/")),
+        ("zk://zk1:2181", ZooKeeperPlace(("zk1:2181",), "/tanist")),
+        ("zk://zk1/", ZooKeeperPlace(("zk1:2181",), "/tanist")),
         (
-            "zk://zk1:2181,zk2, [::1]:2183/tanist/main",
-            ZooKeeperPlace(("zk1:2181", "zk2:2181", "[::1]:2183"), "/tanist/main"),
+            "zk://zk1:2181,zk2, [::1]:2183/other/tanist",
+            ZooKeeperPlace(("zk1:2181", "zk2:2181", "[::1]:2183"), "/other/tanist"),
         ),
     ],
 )
