@@ -16,6 +16,7 @@ from tanist.controller.leading import LEADER_PATH, TERM_PATH, Leading, NotLeadin
 from tanist.coord import Check, Create, Delete, Put, Registry
 from tanist.coord.sqlite_registry import SqliteHome
 from tanist.errors import MQError, ResponseError
+from tanist.protocol.codes import ResponseCode
 from tests.support.faulty_registry import FaultyRegistry
 from tests.support.reigning import NAME, group
 
@@ -132,6 +133,19 @@ def test_a_record_that_can_not_be_read_stops_its_own_group_only(tmp_path: Path) 
                     await keeper.change("broken", with_set_epoch)
             assert await keeper.get("never heard of") is None
 
+    run(scenario())
+
+
+def test_strangers_do_not_fill_the_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with leading(tmp_path) as (keeper, registry, _):
+            await keeper.change(NAME, becomes(group()))
+            with pytest.raises(ResponseError) as refusal:
+                await keeper.change("more", becomes(msgspec.structs.replace(group(), broker_name="more")))
+            assert refusal.value.code == ResponseCode.SYSTEM_BUSY
+            assert await registry.children("/groups") == [NAME]
+
+    monkeypatch.setattr("tanist.controller.keeping.MAX_GROUPS", 1)
     run(scenario())
 
 

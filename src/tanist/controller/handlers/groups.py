@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tanist.controller import decisions
+from tanist.controller import decisions, registering
 from tanist.controller.decisions import Answer, Decision
 from tanist.controller.election import ha_address_of
 from tanist.controller.group_record import GroupRecord
@@ -24,13 +24,13 @@ from tanist.remoting import Connection
 
 def next_id(context: Context, request: Command, connection: Connection) -> None:
     header = request.header(GetNextBrokerIdRequest)
-    making = _decided(context, header.broker_name, lambda record: decisions.next_id(record, header))
+    making = _decided(context, header.broker_name, lambda record: registering.next_id(record, header))
     context.answer_later(request, connection, making)
 
 
 def apply_id(context: Context, request: Command, connection: Connection) -> None:
     header = request.header(ApplyBrokerIdRequest)
-    making = _decided(context, header.broker_name, lambda record: decisions.apply_id(record, header))
+    making = _decided(context, header.broker_name, lambda record: registering.apply_id(record, header))
     context.answer_later(request, connection, making)
 
 
@@ -73,7 +73,7 @@ def clean(context: Context, request: Command, connection: Connection) -> None:
 
     def decide(record: GroupRecord | None) -> Decision:
         situation = context.reigns.situation(record)
-        return decisions.clean(
+        return registering.clean(
             record, header, alive=situation.alive, is_lease_running=situation.is_lease_running
         )
 
@@ -92,7 +92,7 @@ async def _registered(context: Context, header: RegisterReplicaRequest) -> Answe
     def decide(record: GroupRecord | None) -> Decision:
         nonlocal had_master
         had_master = record is not None and record.master_id is not None
-        return decisions.register(
+        return registering.register(
             record,
             header,
             is_master_there=record is not None and context.reigns.is_master_there(record),
