@@ -77,7 +77,13 @@ class GroupKeeper:
                     self._unsure.add(name)
 
     async def get(self, broker_name: str) -> GroupRecord | None:
-        """The record of a group. Raises NotLeading, or ResponseError if the registry does not answer."""
+        """The record of a group. Raises NotLeading, or ResponseError if the registry does not answer.
+
+        Who only looks does not wait for the changes of other groups.
+        """
+        self._leading.require()
+        if self.is_sure(broker_name):
+            return self.known(broker_name)
         async with self._turn:
             held = await self._current(broker_name)
         return None if held is None else held.record

@@ -28,6 +28,9 @@ class FixedLeading:
         self.registry = registry
         self.fence = (Check(LEADER_PATH, 0), Check(TERM_PATH, 0))
 
+    def require(self) -> None:
+        pass
+
 
 @asynccontextmanager
 async def leading(directory: Path) -> AsyncGenerator[tuple[GroupKeeper, FaultyRegistry, Registry]]:
@@ -132,6 +135,21 @@ def test_a_record_that_can_not_be_read_stops_its_own_group_only(tmp_path: Path) 
                 with pytest.raises(MQError, match="/groups/broken in the registry"):
                     await keeper.change("broken", with_set_epoch)
             assert await keeper.get("never heard of") is None
+
+    run(scenario())
+
+
+def test_who_only_looks_does_not_wait_for_the_changes_of_other_groups(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with leading(tmp_path) as (keeper, _, _):
+            await keeper.change(NAME, becomes(group()))
+            other = msgspec.structs.replace(group(), broker_name="other")
+            changing = asyncio.ensure_future(keeper.change("other", becomes(other)))
+            await asyncio.sleep(0)
+            assert await keeper.get(NAME) == group()
+            assert not changing.done()
+            assert await keeper.get("other") == other
+            await changing
 
     run(scenario())
 

@@ -24,7 +24,7 @@ from tanist.remoting import Connection
 
 def next_id(context: Context, request: Command, connection: Connection) -> None:
     header = request.header(GetNextBrokerIdRequest)
-    making = _decided(context, header.broker_name, lambda record: registering.next_id(record, header))
+    making = _looked(context, header.broker_name, lambda record: registering.next_id(record, header))
     context.answer_later(request, connection, making)
 
 
@@ -60,7 +60,7 @@ def replica_info(context: Context, request: Command, connection: Connection) -> 
     def decide(record: GroupRecord | None) -> Decision:
         return decisions.replica_info(record, name, ha_address=_ha_address(context, record))
 
-    context.answer_later(request, connection, _decided(context, name, decide))
+    context.answer_later(request, connection, _looked(context, name, decide))
 
 
 def sync_state_data(context: Context, request: Command, connection: Connection) -> None:
@@ -84,6 +84,15 @@ async def _decided(
     context: Context, broker_name: str, decide: Callable[[GroupRecord | None], Decision]
 ) -> Answer:
     return (await context.keeper.change(broker_name, decide)).answer
+
+
+async def _looked(
+    context: Context, broker_name: str, decide: Callable[[GroupRecord | None], Decision]
+) -> Answer:
+    """A decision that never changes anything."""
+    decision = decide(await context.keeper.get(broker_name))
+    assert decision.record is None
+    return decision.answer
 
 
 async def _registered(context: Context, header: RegisterReplicaRequest) -> Answer:
