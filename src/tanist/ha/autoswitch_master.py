@@ -25,6 +25,7 @@ from tanist.model.epochs import Epoch, EpochHistory
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_autoswitch import (
     MAX_EPOCHS,
+    NO_EPOCH,
     TRANSFER_HEADER_BYTES,
     MasterHandshake,
     SlaveFrameDecoder,
@@ -182,8 +183,17 @@ class AutoswitchMasterLink:
         assert label is not None
         assert epoch_end is None or log_offset + size_bytes <= epoch_end
         self._confirmed_told = self.confirmed_to()
+        # Should the next master begin here too, a slave of RocketMQ would not replace what it wrote down, and
+        # with no epoch in common it would be shut out.
+        is_told = label.start < self.log.log_end or label != epochs.first
         return encode_transfer_header(
-            TransferHeader(log_offset, size_bytes, label.epoch, label.start, self._confirmed_told)
+            TransferHeader(
+                log_offset,
+                size_bytes,
+                label.epoch if is_told else NO_EPOCH,
+                label.start,
+                self._confirmed_told,
+            )
         )
 
     def _on_handshake(self, handshake: SlaveHandshake, *, now_s: float) -> list[MasterAction]:

@@ -9,6 +9,7 @@ from tanist.ha.replicas import Dialect
 from tanist.model.epochs import Epoch, EpochHistory
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_autoswitch import (
+    NO_EPOCH,
     MasterFrameDecoder,
     MasterHandshake,
     SlaveHandshake,
@@ -259,6 +260,18 @@ def test_an_epoch_without_bytes_is_announced_by_an_empty_frame(tmp_path: Path) -
         announced, _ = _report(_shaken(store), end)
         assert isinstance(announced, SendBytes)
         assert _header(announced.data) == TransferHeader(end, 0, 2, end, end)
+
+
+def test_a_first_epoch_is_not_told_before_it_has_written_something(tmp_path: Path) -> None:
+    """A slave of RocketMQ keeps it, and shares no epoch with the next master if that begins at 0 too."""
+    with open_reigns(tmp_path, ((1, 0),)) as store:
+        link = _shaken(store)
+        announced, _ = _report(link, 0)
+        assert isinstance(announced, SendBytes)
+        assert _header(announced.data) == TransferHeader(0, 0, NO_EPOCH, LogOffset(0), 0)
+        store.append(make_message(0))
+        ((header, _),) = _send_all(link, store)
+        assert (header.epoch, header.epoch_start) == (1, 0)
 
 
 def test_an_epoch_that_begins_meanwhile_labels_what_follows(tmp_path: Path) -> None:
