@@ -18,7 +18,7 @@ from enum import Enum
 
 from tanist.errors import RemoteProtocolError
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
-from tanist.ha.classic_frames import FrameCuts, Log, ack_fault, record_end_around
+from tanist.ha.classic_frames import FrameCuts, Log, ack_fault, record_end_behind
 from tanist.ha.link_times import LinkTimes
 from tanist.ha.replicas import Dialect
 from tanist.model.epochs import Epoch, EpochHistory
@@ -263,9 +263,12 @@ class AutoswitchMasterLink:
             )
         if report < log.log_start:
             return f"and this log begins at {log.log_start}: what it lacks was deleted; {_REBUILD}"
-        record_end = record_end_around(log, report, file_bytes=self.file_bytes)
+        record_end = record_end_behind(log, report, max_bytes=self._cuts.batch_bytes)
         if record_end is None:
-            return f"where no record of this log lies: it is no copy of this one; {_REBUILD}"
+            return (
+                "where no record of this log ends: restart that slave, which cuts half a record off its end; "
+                f"if it comes again it is no copy of this log: {_REBUILD}"
+            )
         self._cuts.record_end = record_end
         return None
 

@@ -1,14 +1,11 @@
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from tanist.ha.classic_frames import record_end_around, record_end_behind, whole_records
-from tanist.protocol.record import MAGIC_V1
+from tanist.ha.classic_frames import record_end_behind, whole_records
 from tanist.store import MessageStore
-from tests.support.messages import SMALL, make_message, open_store
+from tests.support.messages import make_message, open_store
 
 _BATCH_BYTES = 512
 
@@ -76,28 +73,3 @@ def test_a_piece_behind_a_record_that_is_smaller_is_none_of_it(store: MessageSto
 def test_a_damaged_log_is_sent_as_it_is() -> None:
     damaged = memoryview(bytes(_BATCH_BYTES))
     assert whole_records(damaged, _BATCH_BYTES) == 0
-
-
-def _end_around(store: MessageStore, log_offset: int) -> int | None:
-    return record_end_around(store.log, log_offset, file_bytes=SMALL.mapped_file_size_commit_log)
-
-
-def test_an_offset_within_a_record_or_a_blank_is_told_by_where_that_ends(store: MessageStore) -> None:
-    starts = _append(store, 100, 2000, 1500, 140)
-    file_bytes = SMALL.mapped_file_size_commit_log
-    blank_start = starts[2] + (starts[1] - starts[0]) + 1400
-    assert starts[3] == file_bytes
-    for start, end in pairwise([*starts[:3], blank_start, file_bytes, store.log.log_end]):
-        assert _end_around(store, start) == start
-        assert {_end_around(store, log_offset) for log_offset in range(start + 1, end)} == {end}
-    assert _end_around(store, store.log.log_end) == store.log.log_end
-    assert _end_around(store, store.log.log_end + 1) is None
-
-
-def test_a_body_that_looks_like_records_does_not_hide_the_one_that_it_is_in(store: MessageStore) -> None:
-    head = (60).to_bytes(4, "big") + MAGIC_V1.to_bytes(4, "big", signed=True)
-    store.append(msgspec.structs.replace(make_message(), body=head * 40))
-    assert _end_around(store, store.log.log_end - 1) == store.log.log_end
-    store.append(msgspec.structs.replace(make_message(), body=head * 400))
-    # Whoever makes so many of them is not looked behind.
-    assert _end_around(store, store.log.log_end - 1) is None
