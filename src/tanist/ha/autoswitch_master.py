@@ -18,13 +18,14 @@ from enum import Enum
 
 from tanist.errors import RemoteProtocolError
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
-from tanist.ha.classic_frames import FrameCuts, Log, ack_fault, record_end_around
+from tanist.ha.classic_frames import FrameCuts, Log, ack_fault, record_end_behind
 from tanist.ha.link_times import LinkTimes
 from tanist.ha.replicas import Dialect
 from tanist.model.epochs import Epoch, EpochHistory
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_autoswitch import (
     MAX_EPOCHS,
+    NO_EPOCH,
     TRANSFER_HEADER_BYTES,
     MasterHandshake,
     SlaveFrameDecoder,
@@ -182,8 +183,17 @@ class AutoswitchMasterLink:
         assert label is not None
         assert epoch_end is None or log_offset + size_bytes <= epoch_end
         self._confirmed_told = self.confirmed_to()
+        # Should the next master begin here too, a slave of RocketMQ would not replace what it wrote down, and
+        # with no epoch in common it would be shut out.
+        is_told = label.start < self.log.log_end or label != epochs.first
         return encode_transfer_header(
-            TransferHeader(log_offset, size_bytes, label.epoch, label.start, self._confirmed_told)
+            TransferHeader(
+                log_offset,
+                size_bytes,
+                label.epoch if is_told else NO_EPOCH,
+                label.start,
+                self._confirmed_told,
+            )
         )
 
     def _on_handshake(self, handshake: SlaveHandshake, *, now_s: float) -> list[MasterAction]:
@@ -253,9 +263,12 @@ class AutoswitchMasterLink:
             )
         if report < log.log_start:
             return f"and this log begins at {log.log_start}: what it lacks was deleted; {_REBUILD}"
-        record_end = record_end_around(log, report, file_bytes=self.file_bytes)
+        record_end = record_end_behind(log, report, max_bytes=self._cuts.batch_bytes)
         if record_end is None:
-            return f"where no record of this log lies: it is no copy of this one; {_REBUILD}"
+            return (
+                "where no record of this log ends: restart that slave, which cuts half a record off its end; "
+                f"if it comes again it is no copy of this log: {_REBUILD}"
+            )
         self._cuts.record_end = record_end
         return None
 

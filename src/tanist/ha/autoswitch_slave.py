@@ -36,6 +36,7 @@ from tanist.ha.record_walk import RecordWalk
 from tanist.model.epochs import Epoch, EpochHistory, consistent_point
 from tanist.protocol.ha_autoswitch import (
     EMPTY_LOG,
+    NO_EPOCH,
     HaState,
     MasterFrameDecoder,
     MasterHandshake,
@@ -244,7 +245,7 @@ class AutoswitchSlaveLink:
 
     def _learn_epoch(self, header: TransferHeader) -> None:
         label = Epoch(header.epoch, header.epoch_start)
-        if label in self._told:
+        if label.epoch == NO_EPOCH or label in self._told:
             return
         newest = self._told[-1] if self._told else Epoch(-1, label.start)
         is_after = label.epoch > newest.epoch and label.start >= newest.start

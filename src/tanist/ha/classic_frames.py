@@ -5,23 +5,14 @@ a frame is cut, in pieces of a whole frame from its start. So a slave that holds
 place that can be recognised, and most others can be told from it, though all they say is a number.
 """
 
-import struct
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from tanist.model.offsets import LogOffset
-from tanist.protocol.ha_stream import MAX_BODY_BYTES
-from tanist.protocol.record import BLANK_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, peek_record
+from tanist.protocol.record import BLANK_BYTES, peek_record
 
 _MAX_PIECES = 1024
 """So many pieces of one record are looked back over: at 32 KiB each that is more than any record has."""
-_MAX_RECORD_BYTES = MAX_BODY_BYTES + (64 << 10)
-"""No record is larger: so far before an offset its start is looked for."""
-_MAX_LOOKS = 64
-"""So many places are looked at that may be a record's start: a message's body may look like one too."""
-# size, magic
-_HEAD = struct.Struct(">4xi")
-_MAGICS = tuple(_HEAD.pack(magic)[4:] for magic in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK))
 
 
 class Log(Protocol):
@@ -102,34 +93,6 @@ def record_end_behind(log: Log, log_offset: int, *, max_bytes: int) -> int | Non
             end = start + record_bytes(log.read_ahead(start, BLANK_BYTES), 0)
             return end if end > log_offset else None
     return None
-
-
-def record_end_around(log: Log, log_offset: int, *, file_bytes: int) -> int | None:
-    """Where the record ends that this offset lies within; the offset itself between two records.
-
-    None if no sound record of this log lies there. A master of RocketMQ cuts its frames anywhere, so its
-    slave may have stopped within a record.
-    """
-    if log.is_record_start(log_offset):
-        return log_offset
-    file_start = log_offset - log_offset % file_bytes
-    window_start = max(file_start, log.log_start, log_offset - _MAX_RECORD_BYTES)
-    window = bytes(log.read_ahead(window_start, log_offset + BLANK_BYTES - window_start))
-    position = log_offset - window_start
-    for _ in range(_MAX_LOOKS):
-        position = _head_before(window, position)
-        if position < 0:
-            return None
-        if log.is_record_start(window_start + position):
-            end = window_start + position + record_bytes(memoryview(window), position)
-            return end if end > log_offset else None
-    return None
-
-
-def _head_before(window: bytes, position: int) -> int:
-    """Where the last thing begins before here that looks like a record's head; negative if there is none."""
-    ends_before = position + _HEAD.size - 1
-    return max(window.rfind(magic, 0, ends_before) for magic in _MAGICS) - (_HEAD.size - len(_MAGICS[0]))
 
 
 def record_bytes(view: memoryview, position: int) -> int:

@@ -42,6 +42,8 @@ MAX_EPOCHS = (MAX_BODY_BYTES - _MASTER_HANDSHAKE.size) // _EPOCH.size
 
 EMPTY_LOG = -1
 """The log offset in heartbeats of a master of RocketMQ whose log has no file yet."""
+NO_EPOCH = -1
+"""The epoch in a heartbeat that tells none: a slave of RocketMQ then writes none down."""
 
 
 class HaState(IntEnum):
@@ -80,8 +82,8 @@ class TransferHeader(NamedTuple):
     """What the next ``size_bytes`` bytes are: the log from ``log_offset`` on.
 
     RocketMQ labels the last frame of an epoch with the *next* epoch, so go by ``epoch_start``, not
-    by the frame's place. ``confirmed_to`` is -1 while the master knows none, and ``log_offset`` is EMPTY_LOG
-    in a heartbeat of one whose log has no file.
+    by the frame's place. ``confirmed_to`` is -1 while the master knows none. In a heartbeat ``log_offset``
+    may be EMPTY_LOG, and ``epoch`` NO_EPOCH.
     """
 
     log_offset: int
@@ -251,8 +253,8 @@ def _handshake_fault(log_end: int, epoch: int, epochs: Sequence[Epoch]) -> str |
 def _transfer_fault(header: TransferHeader, max_body_bytes: int) -> str | None:
     if not 0 <= header.size_bytes <= max_body_bytes:
         return f"a frame of {header.size_bytes} bytes; at most {max_body_bytes} are taken"
-    least_offset = 0 if header.size_bytes else EMPTY_LOG
-    is_negative = header.log_offset < least_offset or header.confirmed_to < -1
-    if is_negative or min(header.epoch, header.epoch_start) < 0:
+    least_offset, least_epoch = (0, 0) if header.size_bytes else (EMPTY_LOG, NO_EPOCH)
+    is_negative = header.log_offset < least_offset or header.epoch < least_epoch
+    if is_negative or header.epoch_start < 0 or header.confirmed_to < -1:
         return f"a frame with a negative field: {header}"
     return None

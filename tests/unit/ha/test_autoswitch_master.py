@@ -9,6 +9,7 @@ from tanist.ha.replicas import Dialect
 from tanist.model.epochs import Epoch, EpochHistory
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_autoswitch import (
+    NO_EPOCH,
     MasterFrameDecoder,
     MasterHandshake,
     SlaveHandshake,
@@ -220,24 +221,26 @@ def test_a_slave_that_lacks_what_was_deleted_is_refused(tmp_path: Path) -> None:
     assert f"this log begins at {FILE_BYTES}: what it lacks was deleted" in closing.reason
 
 
-def test_a_slave_that_another_master_left_within_a_record_goes_on_there(store: MessageStore) -> None:
-    whole = log_bytes(store)
-    for log_offset in (1, 7, 8, 100, FILE_BYTES - 3, FILE_BYTES + 5, store.log.log_end - 1):
-        link = _transferring(store, log_offset)
-        assert b"".join(body for _, body in _send_all(link, store)) == whole[log_offset:], log_offset
+def test_of_all_first_reports_only_ends_of_records_are_believed_and_of_pieces_of_one_that_we_sent(
+    tmp_path: Path,
+) -> None:
+    with open_reigns(tmp_path, ((1, 10), (2, 2))) as store:
+        ends = {header.log_offset + len(body) for header, body in _send_all(_transferring(store), store)}
+        ends |= {end for end in range(store.log.log_end) if store.log.is_record_start(end)}
+        believed: set[int] = set()
+        for log_offset in range(store.log.log_end + 2):
+            link = _shaken(store)
+            _report(link, log_offset)
+            if link.is_transferring:
+                believed.add(log_offset)
+                assert b"".join(body for _, body in _send_all(link, store)) == log_bytes(store, log_offset)
+    assert believed == ends
+    assert len(ends) > 12
 
 
-def test_where_no_record_of_ours_lies_no_copy_of_ours_ends(tmp_path: Path) -> None:
-    with open_reigns(tmp_path, ((1, 2),)) as store:
-        store.dispatch()
-        (record,) = store.records("TopicA", 0, 1, 1)
-        (path,) = (tmp_path / "commitlog").glob("0*")
-        with path.open("r+b") as file:
-            # Its body no longer matches its checksum.
-            file.seek(record.log_offset + 100)
-            file.write(b"?")
-        closing = _closing(_report(_shaken(store), record.log_offset + 20))
-    assert "where no record of this log lies" in closing.reason
+def test_a_slave_that_stopped_within_a_record_is_told_to_restart(store: MessageStore) -> None:
+    closing = _closing(_report(_shaken(store), 7))
+    assert "restart that slave, which cuts half a record off its end" in closing.reason
 
 
 @pytest.mark.behaviour("S2-32", "S2-33")
@@ -259,6 +262,18 @@ def test_an_epoch_without_bytes_is_announced_by_an_empty_frame(tmp_path: Path) -
         announced, _ = _report(_shaken(store), end)
         assert isinstance(announced, SendBytes)
         assert _header(announced.data) == TransferHeader(end, 0, 2, end, end)
+
+
+def test_a_first_epoch_is_not_told_before_it_has_written_something(tmp_path: Path) -> None:
+    """A slave of RocketMQ keeps it, and shares no epoch with the next master if that begins at 0 too."""
+    with open_reigns(tmp_path, ((1, 0),)) as store:
+        link = _shaken(store)
+        announced, _ = _report(link, 0)
+        assert isinstance(announced, SendBytes)
+        assert _header(announced.data) == TransferHeader(0, 0, NO_EPOCH, LogOffset(0), 0)
+        store.append(make_message(0))
+        ((header, _),) = _send_all(link, store)
+        assert (header.epoch, header.epoch_start) == (1, 0)
 
 
 def test_an_epoch_that_begins_meanwhile_labels_what_follows(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tanist.ha.follower import Follower
 from tanist.ha.replicas import Dialect
 from tanist.ha.settings import HaCompatibility, HaSettings
 from tanist.protocol.ha_autoswitch import SlaveHandshake, encode_slave_handshake, encode_slave_report
+from tanist.protocol.ha_hello import GREETING
 from tanist.store import MessageStore
 from tests.support.autoswitch import log_bytes, open_reigns
 from tests.support.conditions import until
@@ -113,6 +114,34 @@ def test_a_peer_does_not_take_the_place_of_a_slave_that_has_proven_its_id(tmp_pa
                     assert replica.dialect is Dialect.TANIST
 
     asyncio.run(run())
+
+
+@pytest.mark.behaviour("S2-13", "S2-22", "S2-24", "S2-38", "S2-39")
+def test_a_slave_goes_its_round_as_often_as_links_fail_until_it_is_stopped(tmp_path: Path) -> None:
+    """Its master closes the first connection without a word, as one that does not know our hello may."""
+    said: list[bytes] = []
+
+    async def play(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        said.append(await reader.read(16))
+        writer.close()
+
+    async def run() -> None:
+        with open_store(tmp_path / "s") as store:
+            server = await asyncio.start_server(play, "127.0.0.1", 0)
+            host, port = server.sockets[0].getsockname()
+            follower = make_follower(store, _settings(), broker_id=2)
+            async with following(follower) as running:
+                follower.use_master(f"{host}:{port}")
+                await until(lambda: len(said) == 4)
+                assert not running.done()
+            assert running.done()
+            server.close()
+            await server.wait_closed()
+
+    asyncio.run(run())
+    handshake = encode_slave_handshake(SlaveHandshake(2))
+    # A master that is silent in RocketMQ's dialect too may be Tanist's after all.
+    assert said == [GREETING, handshake, GREETING, handshake]
 
 
 def test_from_an_address_that_is_not_allowed_no_handshake_is_answered(tmp_path: Path) -> None:

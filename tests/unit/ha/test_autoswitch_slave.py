@@ -306,6 +306,11 @@ def test_an_epoch_that_begins_after_the_answer_is_learnt_from_an_empty_frame(mas
     assert receive(link, master.frame(end, end, (7, end))) == [BeginEpoch(7, end)]
 
 
+def test_a_heartbeat_that_tells_no_epoch_teaches_none(master: _Master) -> None:
+    link = _following(master, 900)
+    assert receive(link, master.frame(900, 900, (-1, 0))) == []
+
+
 @pytest.mark.parametrize("label", [(2, 0), (2, 700), (4, 700), (5, 500), (3, 0)])
 def test_epochs_that_do_not_rise_reset_the_link(master: _Master, label: tuple[int, int]) -> None:
     link = _following(master, 900)
