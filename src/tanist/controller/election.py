@@ -128,7 +128,8 @@ def _stays(
     if is_in_office(record, alive):
         return True
     # A master that asks has been started anew: what it acknowledged last is not known to be on its disk.
-    return is_presumed(record, situation) and request.broker_id != record.master_id
+    # And we ourselves ask in order to know when to ask again.
+    return is_presumed(record, situation) and request.broker_id not in {record.master_id, BY_CONTROLLER}
 
 
 def _choose(

@@ -54,7 +54,8 @@ class _Leader(msgspec.Struct, frozen=True, kw_only=True):
 class Leading:
     """Our part in it. ``run`` looks after it; ``on_begin`` and ``on_end`` are told when we lead.
 
-    Before we do, ``load`` reads what a leader has to know.
+    Before we do, ``load`` reads what a leader has to know. ``on_look`` is told whenever we saw that we lead,
+    as after the registry was away, when nothing could be done about what happened.
     """
 
     def __init__(
@@ -64,12 +65,14 @@ class Leading:
         clock: Clock,
         load: Callable[[Registry], Awaitable[None]],
         on_begin: Callable[[], None],
+        on_look: Callable[[], None],
         on_end: Callable[[], None],
     ) -> None:
         self._open_session = open_session
         self._clock = clock
         self._load = load
         self._on_begin = on_begin
+        self._on_look = on_look
         self._on_end = on_end
         self._registry: Registry | None = None
         self._nonce = ""
@@ -176,9 +179,9 @@ class Leading:
             self._term = await self._campaign(registry)
             self.leader_address = self.address
         else:
-            leader = msgspec.json.decode(found.value, type=_Leader)
-            self.leader_address = leader.address
-            if leader.nonce != self._nonce:
+            leader = _read_leader(found.value)
+            self.leader_address = None if leader is None else leader.address
+            if leader is None or leader.nonce != self._nonce:
                 self._depose()
                 return
             if self._term is None:
@@ -191,6 +194,7 @@ class Leading:
             self._has_begun = True
             _log.info("leading address=%s term=%d", self.address, self._term)
             self._on_begin()
+        self._on_look()
 
     async def _campaign(self, registry: Registry) -> int:
         """Take the lead; the version that the term has now. Raises Conflict if somebody was faster."""
@@ -223,3 +227,12 @@ class Leading:
         self._registry = None
         self._is_present = False
         self.leader_address = None
+
+
+def _read_leader(value: bytes) -> _Leader | None:
+    """Who leads; None if that can not be read, so that it is somebody else."""
+    try:
+        return msgspec.json.decode(value, type=_Leader)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        _log.error("record can not be read path=%s error=%s", LEADER_PATH, error)
+        return None

@@ -32,12 +32,15 @@ class Leases:
         self._closing: set[str] = set()
 
     def begin(self, records: Iterable[GroupRecord], *, now_s: float) -> None:
-        """We lead from now on; what others granted before may be running for its whole length."""
+        """We lead from now on; what others granted before may be running for its whole length.
+
+        A reign that ended had no lease any more, but for that of a group which was cleaned away by force.
+        """
         self._closing.clear()
         self._leases = {
             record.broker_name: _Lease(record.epoch, now_s, record.lease_ms / 1000)
             for record in records
-            if record.master_id is not None
+            if record.master_id is not None or (record.epoch and not record.has_reigned)
         }
 
     def renew(self, record: GroupRecord, live: Live, *, now_s: float) -> int | None:

@@ -74,6 +74,9 @@ class Reigns:
     def on_begin(self) -> None:
         """We lead: every master has one lease from now on, and is replaced if it was not heard of by then."""
         self._leases.begin(self._keeper.records, now_s=self._clock.monotonic_s())
+
+    def review_all(self) -> None:
+        """See soon which groups need a master."""
         for record in self._keeper.records:
             self.review(record.broker_name)
 

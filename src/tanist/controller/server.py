@@ -55,10 +55,17 @@ class Controller:
         # Brokers hear of a new master on their own port: they take no requests on connections they opened.
         self._client = RemotingClient(limits=client_limits, tls=tls)
         self._leading = Leading(
-            open_session or partial(open_registry, settings.registry_url, clock=self._clock),
+            open_session
+            or partial(
+                open_registry,
+                settings.registry_url,
+                timeout_s=settings.coordinator_timeout_millis / 1000,
+                clock=self._clock,
+            ),
             clock=self._clock,
             load=self._load,
             on_begin=self._on_begin,
+            on_look=self._on_look,
             on_end=self._on_end,
         )
         self._keeper = GroupKeeper(self._leading)
@@ -128,6 +135,9 @@ class Controller:
 
     def _on_begin(self) -> None:
         self._reigns.on_begin()
+
+    def _on_look(self) -> None:
+        self._reigns.review_all()
 
     def _on_end(self) -> None:
         self._keeper.forget()

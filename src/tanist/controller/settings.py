@@ -26,6 +26,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="came
     """``host:port`` under which brokers and other controllers reach this one; empty: where it listens."""
     coordinator: str = ""
     """Where agreement is kept: ``zk://host:port,host:port/path``; empty: a file under controllerStorePath."""
+    coordinator_timeout_millis: Annotated[int, msgspec.Meta(ge=500, le=60_000)] = 4_000
+    """How long a leader that fell silent is waited for before another controller leads."""
     controller_store_path: str = "~/controller"
     enable_elect_unclean_master: bool = False
     notify_broker_role_changed: bool = True

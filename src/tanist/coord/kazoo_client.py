@@ -1,9 +1,9 @@
 """kazoo as we use it: typed, and without its recipes, its retries and its waits.
 
 kazoo works in threads of its own. Nothing here blocks but ``stop``; answers and events come in its threads,
-and whoever is called takes them to the event loop. Two things are done to it that it has no option for: it
-keeps the session timeout that it agreed on with the server to itself, and does not notice that a server went
-silent while there is something to send.
+and whoever is called takes them to the event loop. Some things are done to it that it has no option for: it
+keeps the session timeout that it agreed on with the server to itself, does not notice that a server went
+silent while there is something to send, and has waits that are too long or too short for short sessions.
 """
 
 import contextlib
@@ -21,6 +21,11 @@ _log = logging.getLogger(__name__)
 _READ_TIMEOUTS = 1.5
 _MS = 1000.0
 
+# Parts of a session timeout: for a host to take a connection, for the longest pause between tries to connect,
+# and for a server to say something.
+_CONNECT_PART = 1 / 6
+_RETRY_PART = 1 / 6
+_SILENT_PART = 1 / 3
 _FIRST_RETRY_S = 0.05
 
 
@@ -67,7 +72,7 @@ class Kazoo:
             hosts=hosts,
             timeout=timeout_s,
             handler=_make_handler(timeout_s),
-            connection_retry={"max_tries": -1, "delay": _FIRST_RETRY_S, "max_delay": timeout_s / 6},
+            connection_retry={"max_tries": -1, "delay": _FIRST_RETRY_S, "max_delay": timeout_s * _RETRY_PART},
         )
         self._client.add_listener(on_state)
         self._connect = self._client._connection._connect  # noqa: SLF001
@@ -132,14 +137,24 @@ class KazooErrors:
 
 
 def _make_handler(timeout_s: float) -> Any:
+    """What kazoo waits with, so that it waits for the right time."""
     handler = _module("handlers.threading").SequentialThreadingHandler()
-    create_connection = handler.create_connection
+    create_connection, select = handler.create_connection, handler.select
 
     def connect_soon(*args: object, **settings: object) -> object:
         # kazoo would wait a whole session for a host that is gone, and try the others when it is too late.
-        return create_connection(*args, **{**settings, "timeout": timeout_s / 6})
+        return create_connection(*args, **{**settings, "timeout": timeout_s * _CONNECT_PART})
+
+    def select_patiently(
+        reads: object, writes: object, errors: object, wait_s: float | None = None
+    ) -> object:
+        # kazoo gives the answer to a ping as little as 10 ms, however long the session is.
+        return select(
+            reads, writes, errors, wait_s if wait_s is None else max(wait_s, timeout_s * _SILENT_PART)
+        )
 
     handler.create_connection = connect_soon
+    handler.select = select_patiently
     return handler
 
 

@@ -218,6 +218,7 @@ class SqliteRegistry:
 
     def _stop(self) -> None:
         self._state = SessionState.LOST
+        self._held_until_s = float("-inf")
         self.watches.close()
         if self._renewal is not None:
             self._renewal.cancel()

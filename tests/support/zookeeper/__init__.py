@@ -29,6 +29,7 @@ _POLL_S = 0.02
 _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _FLAGS = (
     *("-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
+    *("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),
     # A killed server leaves what it wrote to the system; that the disk has it is not what is tested here.
     "-Dzookeeper.forceSync=no",
     "-Dzookeeper.jmx.log4j.disable=true",
@@ -83,6 +84,10 @@ class Server:
 
     def resume(self) -> None:
         os.kill(self._running.pid, signal.SIGCONT)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
 
     @property
     def mode(self) -> str:

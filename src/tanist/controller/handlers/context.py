@@ -81,8 +81,8 @@ class Context:
         refusal = self.refusals.note(
             error, peer=connection.peer, request_code=request.code, at_ms=self.clock.now_ms()
         )
-        if isinstance(error, NotLeading):
-            return  # Whoever looks for the leader asks one after the other.
+        if not isinstance(error, ResponseError) or isinstance(error, NotLeading):
+            return  # The first are told by remoting. And who looks for the leader asks one after the other.
         if (unwritten := self._lines.spend(self.clock.monotonic_s())) is not None:
             _log.warning(
                 "request refused peer=%s code=%d kind=%s reason=%s unwritten=%d",
