@@ -14,19 +14,15 @@ from bench.controlled_groups import TOPIC, ControlledGroup, Member, RocketMQTrio
 from bench.lean_client import send_request
 from bench.replica_groups import QUEUES, wait_until
 from bench.table import Row
-from tanist.client.received import decode_messages
-from tanist.model.route import MessageQueue
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.headers.common import QueueOffsetResponse
 from tanist.protocol.headers.offsets import GetMaxOffsetRequest
-from tanist.protocol.headers.pull import PullMessageResponse
-from tests.support.requests import pull_request
+from tests.support.group_senders import bodies_at
 from tests.support.wire import Wire
 
 _BEFORE_KILL = 2_000
 _BODY_BYTES = 1024
-_LAST = b"last"
-"""Once this is read from a queue there is nothing before it that was not."""
+_PADDING = b"."
 _ALL_ACK: Mapping[str, object] = {"allAckInSyncStateSet": "true"}
 _WEAK: Mapping[str, object] = {"allAckInSyncStateSet": "false", "inSyncReplicas": 1}
 
@@ -59,7 +55,7 @@ class _Sender(threading.Thread):
                 number += 1
                 body = f"{self._prefix}-{self._queue_id}-{number}".encode()
                 try:
-                    answer = wire.ask(send_request(TOPIC, self._queue_id, body.ljust(_BODY_BYTES, b".")))
+                    answer = wire.ask(send_request(TOPIC, self._queue_id, body.ljust(_BODY_BYTES, _PADDING)))
                 except (OSError, AssertionError):
                     return
                 if answer.code == ResponseCode.SUCCESS:
@@ -119,7 +115,8 @@ def _kill(group: ControlledGroup, prefix: str) -> _Loss:
         sender.join()
     held: set[bytes] = set()
     for queue_id, end in enumerate(ends):
-        held |= _read_back(successor, queue_id, end)
+        found = bodies_at(successor.address, topic=TOPIC, queue_id=queue_id, start=end)
+        held |= {body.rstrip(_PADDING) for body in found}
     master.restart()
     acknowledged = [body for sender in senders for body in sender.acknowledged]
     return _Loss(len(acknowledged), sum(body not in held for body in acknowledged))
@@ -130,27 +127,3 @@ def _queue_end(member: Member, queue_id: int) -> int:
         request = GetMaxOffsetRequest(topic=TOPIC, queue_id=queue_id)
         answer = wire.ask(Command.request(RequestCode.GET_MAX_OFFSET, request))
     return answer.header(QueueOffsetResponse).queue_offset
-
-
-def _read_back(master: Member, queue_id: int, start: int) -> set[bytes]:
-    """All messages of a queue from ``start`` on, once the new master takes some and shows them."""
-    queue = MessageQueue(topic=TOPIC, broker_name="", queue_id=queue_id)
-    held: set[bytes] = set()
-    with Wire(master.address) as wire:
-        last = send_request(TOPIC, queue_id, _LAST)
-        wait_until(lambda: wire.ask(last).code == ResponseCode.SUCCESS, what="the new master takes messages")
-        offset = start
-
-        def is_all_read() -> bool:
-            nonlocal offset
-            answer = wire.ask(pull_request(offset, topic=TOPIC, queue_id=queue_id))
-            if answer.code in (ResponseCode.SUCCESS, ResponseCode.PULL_OFFSET_MOVED):
-                offset = answer.header(PullMessageResponse).next_begin_offset
-            if answer.code == ResponseCode.SUCCESS:
-                held.update(
-                    bytes(one.body).rstrip(b".") for one in decode_messages(memoryview(answer.body), queue)
-                )
-            return _LAST in held
-
-        wait_until(is_all_read, what="all messages are read back", poll_s=0)
-    return held

@@ -14,6 +14,7 @@ class Wire:
     """A blocking connection. Leaving the ``with`` block closes it."""
 
     def __init__(self, address: str, *, timeout_s: float = _TIMEOUT_S) -> None:
+        self.peer_address = address
         host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
         self._decoder = FrameDecoder()
