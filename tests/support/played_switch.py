@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from tanist.broker.controlled.duty import ControlledReplica
+from tanist.broker.controlled.replica import ControlledReplica
 from tanist.broker.controlled.identity import IdentityFiles
 from tanist.broker.controlled.orders import MasterOrder, RoleOrder, SetOrder, SlaveOrder
 from tanist.broker.settings import BrokerSettings

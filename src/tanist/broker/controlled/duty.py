@@ -13,26 +13,22 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tanist.broker.controlled.controllers import Controllers
 from tanist.broker.controlled.entering import Entering
 from tanist.broker.controlled.group_view import GroupView
 from tanist.broker.controlled.heartbeats import BeatAnswer, Heartbeats
-from tanist.broker.controlled.identity import Identity, IdentityFiles
+from tanist.broker.controlled.identity import Identity
 from tanist.broker.controlled.joining import Joining, JoinState
 from tanist.broker.controlled.obeying import Obeying
 from tanist.broker.controlled.orders import RoleSwitch, SetOrder
+from tanist.broker.controlled.replica import ControlledReplica
 from tanist.broker.controlled.role_orders import Elect, RoleOrders
 from tanist.broker.controlled.set_reports import Proposal, SetAnswer, SetReports, SetTaken, SetUnknown
 from tanist.broker.controlled.status import ControlledStatus, LeaseGrant
-from tanist.broker.settings import BrokerSettings
-from tanist.clock import Clock
 from tanist.errors import MQError, NoRole, ResponseError
 from tanist.log import ToldFailures
-from tanist.model.offsets import LogOffset
 from tanist.protocol.codes import Language, ResponseCode
-from tanist.protocol.headers.controller import BrokerHeartbeatRequest
 from tanist.remoting import RemotingClient
 
 _log = logging.getLogger(__name__)
@@ -41,28 +37,6 @@ _HINT_GAP_S = 0.02
 """Between two questions, however many notifications come."""
 _NO_ROLE = "the controller has not given this broker a role yet"
 """Why a broker that has just started takes no writes."""
-
-
-@dataclass(frozen=True, slots=True)
-class ControlledReplica:
-    """What a controller needs to know of a replica, and whom its words concern."""
-
-    settings: BrokerSettings
-    """With the real port."""
-    files: IdentityFiles
-    session_id: str
-    ha_address: str
-    log_end: Callable[[], int]
-    log_epoch: Callable[[], int]
-    """The last epoch of the log, 0 if there is none."""
-    confirmed_to: Callable[[], int]
-    tables_gap: Callable[[], str | None]
-    on_lease: Callable[[int, float, float], None]
-    """Epoch, when the heartbeat was sent on the monotonic clock, and the timeout that it told, in seconds."""
-    on_lease_void: Callable[[], None]
-    """No lease counts any more: who granted it may elect another at once."""
-    on_set: Callable[[SetOrder], None]
-    clock: Clock
 
 
 MakeClient = Callable[[Callable[[str], None]], RemotingClient]
@@ -98,7 +72,7 @@ class Controlled:
         self._heartbeats = Heartbeats(
             self._client,
             self._controllers,
-            self._heartbeat,
+            lambda: replica.heartbeat(self._roles.broker_id),
             self._on_beat_answer,
             interval_s=self._interval_s,
             timeout_s=self._timeout_s,
@@ -276,23 +250,6 @@ class Controlled:
     async def _keep_beating(self) -> None:
         await self._is_beating.wait()
         await self._heartbeats.run()
-
-    def _heartbeat(self) -> BrokerHeartbeatRequest:
-        replica, settings = self._replica, self._replica.settings
-        return BrokerHeartbeatRequest(
-            cluster_name=settings.broker_cluster_name,
-            broker_addr=settings.address,
-            broker_name=settings.broker_name,
-            broker_id=self._roles.broker_id,
-            epoch=replica.log_epoch(),
-            log_end=LogOffset(replica.log_end()),
-            confirmed_to=LogOffset(replica.confirmed_to()),
-            heartbeat_timeout_ms=settings.controller_heart_beat_timeout_mills,
-            election_priority=settings.broker_election_priority,
-            session_id=replica.session_id,
-            ha_address=replica.ha_address,
-            tables_gap=replica.tables_gap(),
-        )
 
     def _on_beat_answer(self, answer: BeatAnswer) -> None:
         roles = self._roles
