@@ -85,6 +85,8 @@ class Controlled:
         self._hinted = asyncio.Event()
         self._is_beating = asyncio.Event()
         self._is_weak = False
+        self._lost_s = float("-inf")
+        """When the connection to the leader was lost, on the monotonic clock."""
         self._failures = ToldFailures()
 
     async def run(self) -> None:
@@ -109,28 +111,32 @@ class Controlled:
         if self._set_reports is None:
             return SetUnknown(_NO_ROLE)
         answer = await self._set_reports.report(proposal, epoch=epoch)
-        if isinstance(answer, SetTaken) and epoch == self._roles.epoch:
-            self._roles.on_set_altered(answer.set_epoch)
-        elif not isinstance(answer, SetTaken):
-            _log.warning("sync state set not taken epoch=%d reason=%s", epoch, answer.reason)
+        if not isinstance(answer, SetTaken):
+            if self._failures.is_news("set", answer.reason):
+                _log.warning("sync state set not taken epoch=%d reason=%s", epoch, answer.reason)
             # The role may be another's by now.
             self._hinted.set()
+            return answer
+        self._failures.is_over("set")
+        if epoch == self._roles.epoch:
+            self._roles.on_set_altered(answer.set_epoch)
         return answer
 
     # Joining, and then asking who is master.
 
     async def _keep_role(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            asked_s = asyncio.get_running_loop().time()
+            asked_s = loop.time()
             try:
                 await self._step()
             except (MQError, OSError) as error:
-                pause_s = self._on_step_failed(error)
+                next_s = loop.time() + self._on_step_failed(error)
             else:
-                pause_s = self._pause_s()
+                next_s = asked_s + self._pause_s()
             self._show()
-            if pause_s:
-                await self._wait_for_hint(asked_s, pause_s)
+            if next_s > asked_s:
+                await self._wait_for_hint(asked_s, next_s)
 
     async def _step(self) -> None:
         """Do what the state says. What fails is done again."""
@@ -161,8 +167,10 @@ class Controlled:
         if self._take(view):
             await self._elect()
         self._joining.on_asked()
-        if self._is_weak and self._roles.is_master and view.master_id == self._roles.broker_id:
-            self._on_lease(view.epoch, sent_s, self._controllers.leader or "")
+        is_granted = self._roles.is_master and view.master_id == self._roles.broker_id
+        # An answer may be read when the connection that it came on is lost already.
+        if self._is_weak and is_granted and sent_s > self._lost_s:
+            self._on_lease(view.epoch, sent_s, self._controllers.leader or "", is_weak=True)
 
     async def _be_known_alive(self) -> None:
         """Who is not known to live is not elected."""
@@ -225,10 +233,10 @@ class Controlled:
             return self._interval_s
         return self._replica.settings.sync_broker_metadata_period / 1000
 
-    async def _wait_for_hint(self, asked_s: float, pause_s: float) -> None:
+    async def _wait_for_hint(self, asked_s: float, next_s: float) -> None:
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout_at(asked_s + pause_s):
+            async with asyncio.timeout_at(next_s):
                 await self._hinted.wait()
                 await asyncio.sleep(max(0.0, asked_s + _HINT_GAP_S - loop.time()))
         except TimeoutError:
@@ -260,7 +268,7 @@ class Controlled:
             # It leads and does not take us for the master.
             self._hinted.set()
 
-    def _on_lease(self, epoch: int, sent_s: float, controller: str, *, is_weak: bool = True) -> None:
+    def _on_lease(self, epoch: int, sent_s: float, controller: str, *, is_weak: bool) -> None:
         self.status.lease = LeaseGrant(epoch, controller, sent_s, is_weak)
         self._replica.on_lease(epoch, sent_s, self._timeout_s)
 
@@ -269,6 +277,7 @@ class Controlled:
             # Another one may lead now. One of RocketMQ's elects another master at once.
             self._controllers.forget(address)
             self.status.controller = None
+            self._lost_s = self._replica.clock.monotonic_s()
             self._hinted.set()
         lease = self.status.lease
         if lease is not None and lease.is_weak and lease.controller == address:
