@@ -111,9 +111,21 @@ def test_silence_that_we_slept_through_is_held_against_nobody(table: LiveTable) 
     beat(table, 1)
     beat(table, 2, now_s=NOW_S + 1)
     assert table.on_tick(now_s=NOW_S + 20) == []
-    assert table.next_deadline_s == NOW_S + 20
-    assert [gone.broker_id for gone in table.on_tick(now_s=NOW_S + 20.05)] == [1]
-    assert [gone.broker_id for gone in table.on_tick(now_s=NOW_S + 21.05)] == [2]
+    beat(table, 1, now_s=NOW_S + 20)
+    assert table.next_deadline_s is not None
+    assert NOW_S + 20 < table.next_deadline_s < NOW_S + 21
+    assert [gone.broker_id for gone in table.on_tick(now_s=table.next_deadline_s)] == [2]
+    assert set(table.members(NAME)) == {1}
+
+
+def test_a_controller_that_is_always_late_still_misses_the_dead(table: LiveTable) -> None:
+    beat(table)
+    now_s = NOW_S
+    for _ in range(2):
+        assert table.next_deadline_s is not None
+        now_s = table.next_deadline_s + 5
+        gone = table.on_tick(now_s=now_s)
+    assert [each.broker_id for each in gone] == [1]
 
 
 @pytest.mark.parametrize(
