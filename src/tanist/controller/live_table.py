@@ -73,8 +73,10 @@ class LiveTable:
             (live.deadline_s for members in self._groups.values() for live in members.values()), default=None
         )
 
-    def on_heartbeat(self, heartbeat: BrokerHeartbeatRequest, connection: object, *, now_s: float) -> bool:
-        """Take a heartbeat in; True if this replica, or this start of it, was not known to be alive.
+    def on_heartbeat(
+        self, heartbeat: BrokerHeartbeatRequest, connection: object, *, now_s: float
+    ) -> tuple[Live, bool]:
+        """Take a heartbeat in; whose it is, and whether it, or this start of it, was not known to be alive.
 
         Raises ResponseError if it makes no sense.
         """
@@ -94,7 +96,7 @@ class LiveTable:
         self._groups.setdefault(live.broker_name, {})[live.broker_id] = live
         self._of_connections.setdefault(connection, set()).add((live.broker_name, live.broker_id))
         self._count += 1
-        return before is None or before.session != live.session
+        return live, before is None or before.session != live.session
 
     def on_connection_lost(self, connection: object) -> list[Live]:
         """A connection ended: those whose newest heartbeat came on it and who have no session are gone."""
