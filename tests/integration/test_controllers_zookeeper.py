@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tanist.protocol import Command, RequestCode, ResponseCode
+from tanist.protocol.headers.base import Header
 from tanist.protocol.headers.controller import (
     ApplyBrokerIdRequest,
     BrokerHeartbeatResponse,
@@ -68,6 +69,11 @@ def lease(wire: Wire, **fields: object) -> int | None:
     return answer.header(BrokerHeartbeatResponse).lease_epoch
 
 
+def ask_until_done(wire: Wire, code: RequestCode, header: Header) -> None:
+    """On a busy machine a leader may not be sure of it for a moment."""
+    wait_until(lambda: wire.ask(Command.request(code, header)).code in DONE)
+
+
 def crown(controller: ControllerProcess) -> None:
     """Make a group with one replica, which is master."""
     requests = (
@@ -88,8 +94,7 @@ def crown(controller: ControllerProcess) -> None:
     )
     with Wire(controller.address) as wire:
         for code, header in requests:
-            # On a busy machine a leader may not be sure of it for a moment.
-            wait_until(lambda: wire.ask(Command.request(code, header)).code in DONE)  # noqa: B023
+            ask_until_done(wire, code, header)
 
 
 def test_another_controller_leads_and_knows_the_group_when_the_leader_is_killed_or_frozen(
