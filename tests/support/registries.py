@@ -9,6 +9,7 @@ async with site.sessions(2) as (ours, theirs):
 
 import asyncio
 import itertools
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -25,8 +26,8 @@ PATIENCE_S = 20.0
 """How long a test waits for what has to come."""
 
 _SQLITE_TIMEOUT_S = 0.6
-# Long enough for a busy machine: a session that seems to be cut off for a moment is another test's story.
-_ZOOKEEPER_TIMEOUT_S = 4.0
+# Long enough for a busy machine: a session that ends or seems cut off by itself is another test's story.
+_ZOOKEEPER_TIMEOUT_S = 12.0
 
 
 class Calls:
@@ -143,9 +144,12 @@ class ZooKeeperSite:
         self._root = f"/tests/{next(self._numbers)}"
 
     @asynccontextmanager
-    async def sessions(self, count: int) -> AsyncGenerator[tuple[Registry, ...]]:
+    async def sessions(
+        self, count: int, timeout_s: float = _ZOOKEEPER_TIMEOUT_S
+    ) -> AsyncGenerator[tuple[Registry, ...]]:
         async with AsyncExitStack() as stack:
-            yield tuple([await stack.enter_async_context(self.session()) for _ in range(count)])
+            opening = (self.session(timeout_s=timeout_s) for _ in range(count))
+            yield tuple([await stack.enter_async_context(session) for session in opening])
 
     def session(self, hosts: str = "", timeout_s: float = _ZOOKEEPER_TIMEOUT_S) -> ZooKeeperRegistry:
         """One more session, perhaps by another way than the others."""
@@ -161,7 +165,7 @@ class ZooKeeperSite:
         """Time passes."""
 
     def now_s(self) -> float:
-        return asyncio.get_running_loop().time()
+        return time.monotonic()
 
     def _close_session(self, client_id: tuple[int, bytes]) -> None:
         thief = KazooClient(self._hosts, timeout=_ZOOKEEPER_TIMEOUT_S, client_id=client_id)
