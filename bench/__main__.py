@@ -1,12 +1,14 @@
-"""``python -m bench [NAME ...]``: run the benchmarks named, or all of them, and print one table.
+"""``python -m bench [--rounds N] [NAME ...]``: run the benchmarks named, or all, and print one table.
 
-Without a name those are left out that run beside Apache RocketMQ if its jars would have to be fetched.
+Without a name those are left out that run beside Apache RocketMQ if its jars would have to be fetched, and
+those that take faults, which last for half an hour. ``--rounds`` says how many faults there are of each kind.
 """
 
+import argparse
 import sys
 from collections.abc import Callable
 
-from bench import broker, clients, embedded, frames, ha, log, queues, remoting
+from bench import broker, clients, embedded, failover, frames, ha, log, queues, remoting
 from bench.table import Row, print_rows
 from tests.support.rocketmq.jars import is_fetched
 
@@ -21,19 +23,27 @@ _BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "clients-rocketmq": clients.run_at_rocketmq,
     "ha": ha.run,
 }
-_PARTS = ha.parts()
-"""Of one of the above."""
 _BESIDE_ROCKETMQ = ("broker", "clients", "clients-rocketmq", "ha")
 
 
-def main(names: list[str]) -> int:
-    known = {**_BENCHMARKS, **_PARTS}
-    unknown = set(names) - set(known)
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser("python -m bench")
+    parser.add_argument("--rounds", type=int, help="faults of each kind, in failover")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    given = parser.parse_args(arguments)
+    known = {
+        **_BENCHMARKS,
+        # Parts of the former, and what lasts too long to be run with all.
+        **ha.parts(),
+        "failover": lambda: failover.run(given.rounds),
+        **failover.parts(given.rounds),
+    }
+    unknown = set(given.names) - set(known)
     if unknown:
         print(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     rows: list[Row] = []
-    for name in names or _ready():
+    for name in given.names or _ready():
         print(f"running {name} …", file=sys.stderr)
         rows += known[name]()
     print_rows(rows)

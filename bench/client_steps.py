@@ -156,7 +156,7 @@ async def _main() -> None:
         await answer_steps(_Steps(clients).do)
 
 
-async def answer_steps(do: Callable[[str, Options], Awaitable[Load | None]]) -> None:
+async def answer_steps(do: Callable[[str, Options], Awaitable[Any]]) -> None:
     """Do what the lines of the input say until it ends."""
     async for line in _lines():
         options: Options = msgspec.json.decode(line)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support import partners
 from tests.support.rocketmq import RocketMQ
+from tests.support.zookeeper import Ensemble
 
 pytest_plugins = ["tests.support.behaviours"]
 
@@ -33,3 +34,14 @@ def rocketmq(tmp_path: Path) -> Iterator[RocketMQ]:
         partners.do_without(lack)
     with rocketmq:
         yield rocketmq
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    """One server of Apache ZooKeeper, for all tests of a worker."""
+    try:
+        ensemble = Ensemble(tmp_path_factory.mktemp("zookeeper"), size=1)
+    except partners.PartnerMissing as lack:
+        partners.do_without(lack)
+    with ensemble:
+        yield ensemble

@@ -40,7 +40,7 @@ class ProcessLog:
         """Open the log. A full file gets the suffix ``.1``, the one before ``.2``, and the oldest goes."""
         self._level = level
         self._formatter = _LineFormatter()
-        self._handler = _handler(file, max_file_bytes, kept_files)
+        self._handler: logging.Handler = _handler(file, max_file_bytes, kept_files)
         self._handler.setFormatter(self._formatter)
         self._level_before = logging.NOTSET
 
@@ -62,6 +62,20 @@ class ProcessLog:
     def set_level(self, level: int) -> None:
         """Write lines of this level and above: a server tells more than a command does."""
         logging.getLogger().setLevel(level)
+
+    def share(self) -> None:
+        """Only append to the file from now on: another process writes it too, and begins new ones."""
+        if not isinstance(self._handler, logging.handlers.RotatingFileHandler):
+            return
+        shared = logging.handlers.WatchedFileHandler(
+            self._handler.baseFilename, encoding="utf-8", errors="backslashreplace", delay=True
+        )
+        shared.setFormatter(self._formatter)
+        root = logging.getLogger()
+        root.removeHandler(self._handler)
+        self._handler.close()
+        self._handler = shared
+        root.addHandler(shared)
 
     def hide(self, *secrets: str) -> None:
         """Mask these values in every line from now on."""

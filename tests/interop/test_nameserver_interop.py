@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from tanist.model.data_version import DataVersion
 from tanist.model.route import TopicRouteData
+from tanist.model.topics import TopicConfig
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.bodies import decode_java_json
-from tanist.protocol.headers.nameserver import GetRouteRequest
+from tanist.protocol.bodies.registration import RegisterBrokerBody, encode_registration, registration_crc
+from tanist.protocol.bodies.sync import TopicConfigTable
+from tanist.protocol.codes import OUR_VERSION
+from tanist.protocol.headers.nameserver import GetRouteRequest, RegisterBrokerRequest
 from tests.support import partners
 from tests.support.nameserver import NameServerProcess
 from tests.support.rocketmq import RocketMQ, body_of
@@ -182,3 +187,57 @@ def test_a_slave_stands_in_for_its_dead_master(
     assert found is not None
     assert found.queue_datas[0].perm == 4
     assert len(around_tanist.consume_all("Kept")) == 10
+
+
+def test_both_name_servers_believe_the_later_of_two_masters(
+    shared_rocketmq: RocketMQ, name_server: NameServerProcess
+) -> None:
+    broker_name, topic = "switching-broker", "Switching"
+
+    def claims(address: str, wire: Wire, *, port: int, broker_id: int, epoch: int) -> dict[int, str]:
+        """The group after a broker has registered."""
+        # RocketMQ takes a first registration with one topic for a late one of a broker that is gone.
+        topics = {name: TopicConfig(topic_name=name) for name in (topic, "SwitchingToo")}
+        table = TopicConfigTable(topics=topics, data_version=DataVersion(state_version=epoch))
+        body = encode_registration(
+            RegisterBrokerBody(topic_configs=table), is_compressed=False, version=OUR_VERSION
+        )
+        header = RegisterBrokerRequest(
+            broker_name=broker_name,
+            broker_addr=f"127.0.0.1:{port}",
+            cluster_name="switching",
+            ha_server_addr=f"127.0.0.1:{port + 1}",
+            broker_id=broker_id,
+            body_crc32=registration_crc(body),
+            is_compressed=False,
+        )
+        request = Command.request(RequestCode.REGISTER_BROKER, header, body=body)
+        answer = wire.ask(request)
+        assert answer.code == ResponseCode.SUCCESS, answer.remark
+        found = route(address, topic)
+        return found.broker_datas[0].broker_addrs if found is not None else {}
+
+    def play(address: str) -> list[dict[int, str]]:
+        with Wire(address) as first, Wire(address) as second:
+            return [
+                claims(address, first, port=10, broker_id=0, epoch=1),
+                claims(address, second, port=20, broker_id=2, epoch=1),
+                claims(address, second, port=20, broker_id=0, epoch=2),
+                claims(address, first, port=10, broker_id=0, epoch=1),
+                claims(address, first, port=10, broker_id=1, epoch=2),
+                claims(address, first, port=10, broker_id=0, epoch=3),
+                claims(address, second, port=20, broker_id=2, epoch=3),
+            ]
+
+    ours = play(name_server.address)
+    assert ours == play(shared_rocketmq.name_server)
+    one, two = "127.0.0.1:10", "127.0.0.1:20"
+    assert ours == [
+        {0: one},
+        {0: one, 2: two},
+        {0: two},
+        {0: two},
+        {0: two, 1: one},
+        {0: one},
+        {0: one, 2: two},
+    ]

@@ -19,7 +19,12 @@ from tests.support.links import INCARNATION, KEYS
 
 
 def make_follower(
-    store: MessageStore, *, broker_id: int = 1, refuses: bool = False, epoch: int = 0
+    store: MessageStore,
+    settings: HaSettings | None = None,
+    *,
+    broker_id: int = 1,
+    refuses: bool = False,
+    epoch: int = 0,
 ) -> Follower:
     """A slave, which may find its disk full. With an epoch a controller told it of its master."""
 
@@ -35,7 +40,7 @@ def make_follower(
         Slave(
             store=store,
             keys=KEYS,
-            settings=HaSettings(),
+            settings=settings or HaSettings(),
             broker_id=broker_id,
             append=append,
             truncate_to=store.truncate_to,
@@ -68,9 +73,10 @@ async def serving_log(
     epoch: int = 0,
     confirmed_to: Callable[[], int] | None = None,
     on_newer_epoch: Callable[[int], None] | None = None,
+    port: int = 0,
 ) -> AsyncGenerator[tuple[str, Acceptor]]:
     """A master's port that serves this store, and its address."""
-    bound = bind_port("127.0.0.1", 0)
+    bound = bind_port("127.0.0.1", port)
     store.make_incarnation(INCARNATION)
     acceptor = Acceptor(
         Master(

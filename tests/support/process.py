@@ -53,6 +53,11 @@ class ForeignProcess:
         return self._process.pid
 
     @property
+    def children(self) -> list[int]:
+        """The processes that it started and that it has not seen end."""
+        return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+
+    @property
     def is_running(self) -> bool:
         return self._process.poll() is None
 

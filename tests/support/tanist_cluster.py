@@ -5,7 +5,9 @@ with NameServerProcess(tmp_path / "ns") as names, BrokerProcess(tmp_path / "b", 
     broker.restart()
 """
 
-import sys
+import os
+import signal
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,6 +15,7 @@ from typing import Self
 from tests.support.nameserver import NameServerProcess
 from tests.support.process import ForeignProcess, ProcessFailed
 from tests.support.rocketmq.cluster import free_broker_port
+from tests.support.served import tanist_command
 
 __all__ = ["BrokerProcess", "NameServerProcess", "broker_command"]
 
@@ -31,17 +34,26 @@ _SMALL_STORE = {
 
 def broker_command(*arguments: str | Path) -> list[str | Path]:
     """What runs ``tanist broker`` with these arguments."""
-    return [sys.executable, "-c", "from tanist.cli.main import main; main()", "broker", *arguments]
+    return tanist_command("broker", *arguments)
 
 
 class BrokerProcess:
     """``tanist broker`` with these settings. The port is chosen at the first start; a restart keeps it."""
 
     def __init__(
-        self, directory: Path, name_server: str, *, name: str = "broker-a", **settings: object
+        self,
+        directory: Path,
+        name_server: str,
+        within: Sequence[str] = (),
+        /,
+        *,
+        name: str = "broker-a",
+        **settings: object,
     ) -> None:
+        """``within`` is a command that runs it elsewhere, as in another network namespace."""
         self.name = name
         self._directory = directory
+        self._within = within
         self._settings: dict[str, object] = {
             "brokerClusterName": "tanist-tests",
             "brokerName": name,
@@ -58,24 +70,48 @@ class BrokerProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._signal(signal.SIGKILL)
         self.process.kill()
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self._settings['listenPort']}"
+        return f"{self._settings.get('brokerIP1', '127.0.0.1')}:{self._settings['listenPort']}"
+
+    @property
+    def store(self) -> Path:
+        return self._directory / "store"
 
     def stop(self) -> None:
         """Ask it to end, and wait until it has."""
         self.process.stop(timeout_s=_STOP_TIMEOUT_S)
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """End it as a crash would. A supervisor, if it has one, tells of that and ends too."""
+        supervised = self.process.children if self.process.is_running else []
+        for pid in supervised:
+            os.kill(pid, signal.SIGKILL)
+        if supervised:
+            self.process.wait(timeout_s=_STOP_TIMEOUT_S)
         self.process.kill()
+
+    def pause(self) -> None:
+        """Freeze it, and its supervisor if it has one, as a machine that stands still would."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on after a pause."""
+        self._signal(signal.SIGCONT)
 
     def restart(self, **settings: object) -> None:
         """Start it again after its end, on the same port and store; ``settings`` override the former ones."""
         self._settings.update(settings)
         self._start()
+
+    def _signal(self, number: signal.Signals) -> None:
+        # Until it is waited for its number is no other process's.
+        if self.process.is_running:
+            for pid in (*self.process.children, self.process.pid):
+                os.kill(pid, number)
 
     def _start_on_a_free_port(self) -> None:
         """Somebody may take a port between its choice and its use: then others are tried."""
@@ -94,7 +130,7 @@ class BrokerProcess:
         config = self._directory / "broker.conf"
         config.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
         self.process = ForeignProcess(
-            f"tanist-{self.name}", broker_command("-c", config), directory=self._directory
+            f"tanist-{self.name}", [*self._within, *broker_command("-c", config)], directory=self._directory
         )
         self.process.wait_for_output(
             f"The broker {self.name} serves at {self.address}\n", timeout_s=_START_TIMEOUT_S

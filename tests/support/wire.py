@@ -13,9 +13,9 @@ _READ_BYTES = 1 << 16
 class Wire:
     """A blocking connection. Leaving the ``with`` block closes it."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, timeout_s: float = _TIMEOUT_S) -> None:
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=_TIMEOUT_S)
+        self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
         self._decoder = FrameDecoder()
         self._received: list[Command] = []
         self._last_opaque = 0

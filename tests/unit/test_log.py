@@ -165,3 +165,22 @@ def test_a_failure_is_news_once_and_again_for_another_reason_or_after_a_success(
     assert not failures.is_over("a")
     assert failures.is_news("a", "no answer")
     assert not failures.is_news("b", "refused")
+
+
+def test_a_shared_file_is_found_again_after_another_process_began_a_new_one(tmp_path: Path) -> None:
+    file = tmp_path / "tanist.log"
+    with ProcessLog(level=logging.INFO, file=file) as log:
+        log.share()
+        log.hide("swordfish")
+        logging.getLogger("shared").info("before")
+        file.rename(tmp_path / "tanist.log.1")
+        logging.getLogger("shared").info("after swordfish")
+    assert "before" in (tmp_path / "tanist.log.1").read_text()
+    assert "after ******" in file.read_text()
+
+
+def test_sharing_changes_nothing_for_a_log_without_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    with ProcessLog(level=logging.INFO) as log:
+        log.share()
+        logging.getLogger("shared").info("still there")
+    assert "still there" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from tanist.broker.metadata_sync import MetadataSync, ask_for_table
 from tanist.broker.registration import MasterPlace
 from tanist.broker.state import BrokerState
+from tanist.broker.tables_gap import tables_gap
 from tanist.broker.tables_sink import TablesSink
 from tanist.errors import ForeignLog
 from tanist.ha.settings import HaCompatibility
@@ -18,15 +19,23 @@ class Following:
     def __init__(self, state: BrokerState, client: RemotingClient) -> None:
         self._state = state
         self._client = client
-        sink = TablesSink(state)
-        self.follower = state.replication.make_follower(sink)
+        self._sink = sink = TablesSink(state)
+        self.follower = state.replication.make_follower(
+            sink, broker_id=state.settings.broker_id, epoch=state.epoch
+        )
         self.sync = MetadataSync(state, client, is_pushed=self._is_pushed, check_master=self._check_master)
-        state.writer.on_appended.append(sink.on_appended)
+        self.on_appended = sink.on_appended
+        """To be called when the log has grown."""
 
     def use_master(self, place: MasterPlace) -> None:
         """The master is here now."""
+        self._state.replication.master_address = place.address
         self.follower.use_master(place.ha_address)
         self.sync.use_master(place.address)
+
+    def tables_gap(self) -> str | None:
+        """What this slave would lack as master; None if nothing."""
+        return tables_gap(self._sink.told_kinds, self.sync.missing)
 
     def _is_pushed(self) -> bool:
         """Whether the link brings the tables, so that nobody is asked for them."""
@@ -44,7 +53,7 @@ class Following:
             return
         if self.follower.status.is_refused:
             raise ForeignLog("it does not take our log; see haStatus")
-        if state.ha.ha_compatibility is HaCompatibility.CLASSIC:
+        if state.ha.ha_compatibility is not HaCompatibility.NONE:
             return
         body = await ask_for_table(self._client, master, RequestCode.GET_BROKER_HA_STATUS)
         told = decode_java_json(body, HARuntimeInfo)

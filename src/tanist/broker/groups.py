@@ -60,14 +60,19 @@ class GroupTable:
     ) -> "GroupTable":
         """Load the groups and add the system groups that a master lacks. What was saved is left as it is."""
         groups = cls(file, file.load(), settings, clock)
+        groups.use(settings)
+        return groups
+
+    def use(self, settings: BrokerSettings) -> None:
+        """Go on with these settings. A slave's system groups come from its master, like all others."""
+        self.settings = settings
         missing = {
             name: SubscriptionGroupConfig(group_name=name)
             for name in SYSTEM_GROUPS
-            if name not in groups.table.groups
+            if name not in self.table.groups
         }
         if missing and not settings.is_slave:
-            groups._replace(groups.table.groups | missing, groups.table.forbidden_table, missing)
-        return groups
+            self._replace(self.table.groups | missing, self.table.forbidden_table, missing)
 
     @property
     def data_version(self) -> DataVersion:

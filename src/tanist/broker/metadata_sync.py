@@ -84,6 +84,12 @@ class MetadataSync:
         self._over = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._master: str | None = None
+        self._got: set[str] = set()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The tables that no master has told since this broker became a slave."""
+        return tuple(step.name for step in self._steps if step.name not in self._got)
 
     @property
     def master_address(self) -> str | None:
@@ -98,6 +104,7 @@ class MetadataSync:
         """The broker is a slave from now on: forget an earlier master, and begin a new schedule."""
         self.stop()
         self._over = asyncio.Event()
+        self._got.clear()
         task = tasks.create_task(self._keep_asking(self._over))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -164,6 +171,7 @@ class MetadataSync:
             # It is not our master any more, or this broker has become one itself; or the link is there now,
             # and may have brought something newer.
             return
+        self._got.add(step.name)
         if step.take_over(body):
             _log.log(step.level, "Update slave %s from master, %s", step.name, master)
         if finish := step.start_save():

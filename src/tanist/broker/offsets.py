@@ -170,6 +170,28 @@ class OffsetTable:
         self.data_version = data_version
         self._change_count += 1
 
+    def lower_to(self, queue_end: Callable[[str, int], int]) -> int:
+        """Take every group back that stands behind the end of its queue; how many offsets went back.
+
+        The log may be shorter than the one that they were committed against: what comes there next must not
+        be passed over.
+        """
+        lowered = 0
+        for key, queues in self._offsets.items():
+            topic, _ = _parts(key)
+            behind = {
+                queue_id: QueueOffset(end)
+                for queue_id, offset in queues.items()
+                if offset > (end := queue_end(topic, queue_id))
+            }
+            if behind:
+                queues.update(behind)
+                lowered += len(behind)
+        if lowered:
+            self._change_count += 1
+            self._bump()
+        return lowered
+
     def start_save(self) -> Callable[[], None] | None:
         """The disk's part of saving what changed, which may run on another thread; None if nothing did."""
         if not self.is_dirty:

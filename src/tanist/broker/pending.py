@@ -7,6 +7,10 @@ answer is made when its message is written and kept as bytes. It costs neither t
 flush or one ack releases leaves in one write a connection. If the message is not safe in time the answer
 says so by its code. The message stays written, and where both were too late the slaves' code counts, as in
 RocketMQ.
+
+Under a controller an answer is a success only if its master has the right to say so at that very moment, see
+``tanist.ha.ack_right``: each send passes here, also one that waits for nobody. One that is not confirmed is
+told so whoever sent it, for unlike with fixed roles the next master may not have it.
 """
 
 import asyncio
@@ -15,6 +19,7 @@ from collections import Counter
 
 import msgspec
 
+from tanist.broker.reign import Reign
 from tanist.errors import ResponseError
 from tanist.ha.double_write import DoubleWrite
 from tanist.model.message import Appended
@@ -34,6 +39,7 @@ _TOLD_EVERY_S = 1.0
 """Without a slave every send fails alike. One line a second says so, with how many there were."""
 _SUCCESS = ResponseCode.SUCCESS
 _NOT_STORED = ResponseCode.SERVICE_NOT_AVAILABLE
+_TOO_LATE = ResponseCode.FLUSH_SLAVE_TIMEOUT
 _FLUSH_CODES = {
     FlushOutcome.FLUSHED: _SUCCESS,
     FlushOutcome.LATE: ResponseCode.FLUSH_DISK_TIMEOUT,
@@ -55,6 +61,7 @@ class PendingAnswers:
         self._flusher = flusher
         self._waits_for_disk = store.settings.flush_disk_type is FlushMode.SYNC_FLUSH
         self._double_write: DoubleWrite | None = None
+        self._reign: Reign | None = None
         self.is_on = self._waits_for_disk
         """Whether an answer waits unless its message says otherwise."""
         self._count = 0
@@ -73,19 +80,49 @@ class PendingAnswers:
         self._double_write = double_write
         self.is_on = True
 
+    def follow(self, reign: Reign | None) -> None:
+        """A reign under a controller begins, or has ended: who waited in the last one is told that."""
+        if self._reign is not None and self._reign is not reign:
+            self._reign.end()
+        self._reign = reign
+        if self._double_write is not None:
+            self._double_write.follow(None if reign is None else reign.sync_state)
+
+    def end_reign(self) -> None:
+        """Another broker is or may be master: nobody is told any more that a message is safe."""
+        self.follow(None)
+        if self._double_write is not None:
+            self._double_write.give_up()
+            self._double_write = None
+        self.is_on = self._waits_for_disk
+        self._stop_watching()
+
     @property
     def has_room(self) -> bool:
         """Whether ``check`` has nothing against one more."""
-        return self._count < MAX_WAITING_SENDS and self._refusal() is None
+        return (
+            self._count < MAX_WAITING_SENDS
+            and (self._reign is None or self._reign.refusal() is None)
+            and self._refusal() is None
+        )
 
     def check(self, *, is_waiting: bool) -> None:
         """Refuse a message that can not be made safe, or, if its sender waits, one too many."""
+        self.check_right()
         if (refusal := self._refusal()) is not None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, refusal)
         if is_waiting and self._count >= MAX_WAITING_SENDS:
             raise ResponseError(
                 ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many sends wait for the disk or for slaves"
             )
+
+    def check_right(self) -> None:
+        """Refuse a message, also one whose sender waits for nobody, if this master may not take it.
+
+        With a code at which clients ask for the route again: another may be master by now.
+        """
+        if self._reign is not None and (refusal := self._reign.refusal()) is not None:
+            raise ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, refusal)
 
     def answer_when_safe(
         self, place: Appended, connection: Connection, frame: bytes, *, tells_why_not: bool = True
@@ -96,7 +133,7 @@ class PendingAnswers:
         is sent as it is: the message is stored, and its sender would only send it again.
         """
         self._count += 1
-        pending = _Pending(self, connection, frame, place.log_offset, place.end, tells_why_not)
+        pending = _Pending(self, connection, frame, place.log_offset, place.end, tells_why_not, self._reign)
         if self._waits_for_disk:
             self._flusher.when_flushed(pending.end, pending.on_flushed)
         else:
@@ -115,9 +152,12 @@ class PendingAnswers:
         self._flusher.give_up()
         if self._double_write is not None:
             self._double_write.give_up()
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        self._stop_watching()
+
+    def on_confirmed(self) -> None:
+        """More replicas hold more, or other replicas count."""
+        if self._double_write is not None:
+            self._double_write.on_acked()
 
     # For those who wait.
 
@@ -125,9 +165,11 @@ class PendingAnswers:
         double_write = self._double_write
         if double_write is None:
             self.answer(pending)
-        elif self._is_closed:
-            pending.on_replicated(ResponseCode.FLUSH_SLAVE_TIMEOUT)
+        elif self._is_closed or pending.reign is not self._reign:
+            pending.on_replicated(_TOO_LATE)
         else:
+            if self._reign is not None:
+                self._reign.hold()
             now_s = asyncio.get_running_loop().time()
             double_write.wait(pending.end, now_s=now_s, done=pending.on_replicated)
             if self._deadline is None:
@@ -137,7 +179,11 @@ class PendingAnswers:
         self._count -= 1
         if not self._count and self._idle is not None:
             self._idle.set()
-        is_told = pending.tells_why_not or pending.code is _NOT_STORED
+        reign = pending.reign
+        if reign is not None and pending.code is _SUCCESS and not reign.may_acknowledge(pending.end):
+            pending.code = _TOO_LATE
+            self.tell(pending)
+        is_told = pending.tells_why_not or pending.code is _NOT_STORED or reign is not None
         if pending.code is _SUCCESS or not is_told:
             pending.connection.send_soon(pending.frame)
         else:
@@ -176,6 +222,11 @@ class PendingAnswers:
         if deadline_s is not None:
             self._deadline = asyncio.get_running_loop().call_at(deadline_s, self._on_deadline, deadline_s)
 
+    def _stop_watching(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
     def _on_deadline(self, deadline_s: float) -> None:
         self._deadline = None
         if self._double_write is not None:
@@ -193,6 +244,7 @@ class _Pending(msgspec.Struct):
     log_offset: int
     end: int
     tells_why_not: bool
+    reign: Reign | None
     code: ResponseCode = _SUCCESS
 
     def on_flushed(self, outcome: FlushOutcome) -> None:

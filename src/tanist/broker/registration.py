@@ -10,11 +10,11 @@ the last answer: the master may be away from its name server and still be there.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
 from tanist.broker.ha_port import ha_address
+from tanist.broker.master_place import MasterPlace
 from tanist.broker.state import BrokerState
 from tanist.errors import MQError
 from tanist.log import ToldFailures
@@ -41,31 +41,28 @@ _FAREWELL_TIMEOUT_S = 1.0
 """A broker that stops does not wait long: a name server forgets it with its connection anyway."""
 
 
-@dataclass(frozen=True, slots=True)
-class MasterPlace:
-    """Where the master of a slave is."""
-
-    address: str
-    """Its own port."""
-    ha_address: str
-    """Its port for slaves."""
-
-
 class Registration:
     """Keeps one broker registered for as long as ``run`` runs."""
 
-    def __init__(self, state: BrokerState, client: RemotingClient) -> None:
+    def __init__(self, state: BrokerState, client: RemotingClient, *, is_on: bool = True) -> None:
         self._state = state
         self._client = client
         self._changed = asyncio.Event()
         self._again_count = 0
         self._failures = ToldFailures()
         self._master: MasterPlace | None = None
-        self._master_listeners: list[Callable[[MasterPlace], None]] = []
+        self._master_listener: Callable[[MasterPlace], None] | None = None
+        self.is_on = is_on
+        """Whether name servers are told at all: not before a broker has a role."""
 
-    def on_master(self, listener: Callable[[MasterPlace], None]) -> None:
+    def on_master(self, listener: Callable[[MasterPlace], None] | None) -> None:
         """Have ``listener`` told where the master is, whenever that is another place than before."""
-        self._master_listeners.append(listener)
+        self._master = None
+        self._master_listener = listener
+
+    def role_changed(self) -> None:
+        """Register again at once, as what the broker is now."""
+        self._changed.set()
 
     def topics_changed(self) -> None:
         """Register again at once: a new topic has no route before that."""
@@ -92,6 +89,8 @@ class Registration:
 
     async def register(self) -> None:
         """Register with every name server now. What fails is told in the log and tried again later."""
+        if not self.is_on:
+            return
         answers = await self._tell_all(self._registration, _TIMEOUT_S)
         if self._state.settings.is_slave:
             self._find_master(answers)
@@ -121,8 +120,8 @@ class Registration:
         if place is not None and place != self._master:
             _log.info("master found address=%s ha_address=%s", place.address, place.ha_address)
             self._master = place
-            for listener in self._master_listeners:
-                listener(place)
+            if self._master_listener is not None:
+                self._master_listener(place)
 
     async def _tell_all(self, make_request: Callable[[], Command], timeout_s: float) -> list[Command | None]:
         """What the name servers answer, in their order; None for one that does not know now."""

@@ -4,12 +4,14 @@ import logging
 import secrets
 import socket
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
 
+from tanist.broker.lasting import listed
+from tanist.broker.reign import Reign
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
@@ -47,22 +49,39 @@ class Replication:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self.is_slave = parts.settings.is_slave
-        self.replicas = ReplicaTable(fallbehind_max_bytes=parts.ha.ha_slave_fallbehind_max)
-        self.double_write = DoubleWrite(self.replicas, parts.ha)
+        self._begin_anew()
         self.acceptor: Acceptor | None = None
         """A master's port, while it serves."""
         self.follower: Follower | None = None
         """A slave's link, while it serves."""
+        self.master_address: str | None = None
+        """Where a slave's master serves clients, as far as the slave has heard."""
+
+    def _begin_anew(self) -> None:
+        """Nothing of what slaves said to another master, or to this one before, is believed."""
+        self.replicas = ReplicaTable(fallbehind_max_bytes=self._parts.ha.ha_slave_fallbehind_max)
+        self.double_write = DoubleWrite(self.replicas, self._parts.ha)
 
     def lag_ms(self, replica: Replica) -> int:
         """How long a slave has lacked its next byte."""
         return 0 if self.acceptor is None else self.acceptor.lag_ms(replica)
 
     @asynccontextmanager
-    async def serving_slaves(self, bound: socket.socket, make_feed: FeedMaker | None) -> AsyncGenerator[None]:
-        """Let slaves follow while the block lasts."""
+    async def serving_slaves(
+        self,
+        bound: socket.socket,
+        make_feed: FeedMaker | None,
+        *,
+        is_waited_for: bool,
+        begin_reign: Callable[[ReplicaTable], Reign] | None = None,
+        on_newer_epoch: Callable[[int], None] | None = None,
+    ) -> AsyncGenerator[Reign | None]:
+        """Let slaves follow while the block lasts; under a controller in a reign that begins with it."""
         parts = self._parts
+        self._begin_anew()
+        if is_waited_for:
+            parts.writer.pending.use(self.double_write)
+        reign = None if begin_reign is None else begin_reign(self.replicas)
         if parts.store.incarnation == NO_INCARNATION:
             parts.store.make_incarnation(secrets.token_bytes(INCARNATION_BYTES))
         master = Master(
@@ -70,26 +89,33 @@ class Replication:
             keys=make_keys(parts.settings, parts.ha),
             settings=parts.ha,
             replicas=self.replicas,
-            on_replicas=self.double_write.on_acked,
+            on_replicas=self.double_write.on_acked if reign is None else reign.on_replicas,
             make_feed=make_feed,
             clock=parts.clock,
+            epoch=0 if reign is None else reign.sync_state.epoch,
+            confirmed_to=None if reign is None else reign.confirmed_to,
+            on_newer_epoch=on_newer_epoch,
         )
-        self.acceptor = Acceptor(master, tls=_server_tls(parts.ha, parts.tls))
-        parts.writer.on_appended.append(self.acceptor.on_appended)
-        await self.acceptor.start(bound)
-        try:
-            yield
-        finally:
-            await self.acceptor.close()
+        self.acceptor = acceptor = Acceptor(master, tls=_server_tls(parts.ha, parts.tls))
+        with listed(parts.writer.on_appended, acceptor.on_appended):
+            await acceptor.start(bound)
+            if reign is not None:
+                reign.on_confirmed.append(acceptor.on_confirmed)
+                parts.writer.follow(reign)
+            try:
+                yield reign
+            finally:
+                await acceptor.close()
+                self.acceptor = None
 
-    def make_follower(self, sink: TableSink | None) -> Follower:
+    def make_follower(self, sink: TableSink | None, *, broker_id: int, epoch: int) -> Follower:
         """A slave's link. The caller runs it."""
         parts = self._parts
         slave = Slave(
             store=parts.store,
             keys=make_keys(parts.settings, parts.ha),
             settings=parts.ha,
-            broker_id=parts.settings.broker_id,
+            broker_id=broker_id,
             append=parts.writer.append_raw,
             truncate_to=parts.writer.truncate_to,
             begin_epoch=parts.store.follow_epoch,
@@ -97,6 +123,7 @@ class Replication:
             when_flushed=parts.flusher.when_flushed,
             sink=sink,
             clock=parts.clock,
+            epoch=epoch,
         )
         self.follower = Follower(slave, tls=_client_tls(parts.ha, parts.tls))
         return self.follower

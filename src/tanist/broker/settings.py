@@ -53,6 +53,8 @@ _INTERVALS = frozenset(
     {"flush_consumer_offset_interval", "flush_delay_offset_interval", "timer_flush_interval_ms"}
 )
 """Of these the most is less than of the others."""
+_LEAST_WATCHDOG_MS = 500
+"""The broker gives a sign ten times a second, and shares its machine with others."""
 _PRECISIONS_MS = (100, 200, 500, 1_000)
 _ALL_PERMISSIONS = int(Permission.READ | Permission.WRITE | Permission.INHERIT)
 
@@ -136,6 +138,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     check_sync_state_set_period: int = 5_000
     broker_election_priority: int = INT32_MAX
     """Of replicas that are equally good the one with the lowest number becomes master."""
+    broker_watchdog_mills: int = 1_000
+    """In controller mode, after so long without a turn of its event loop the broker is killed by its parent
+    process, and replaced; 0 for never. A key of ours."""
     store_path_broker_identity: str = ""
     """The file with the id that the controller gave; by default ``brokerIdentity`` in the store."""
     bind_address: str = "127.0.0.1"
@@ -206,6 +211,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             raise ConfigError(
                 "brokerPermission", self.broker_permission, "a sum of 4 (read), 2 (write) and 1 (inherit)"
             )
+        if self.broker_watchdog_mills and not _LEAST_WATCHDOG_MS <= self.broker_watchdog_mills <= INT32_MAX:
+            allowed = f"{_LEAST_WATCHDOG_MS} to {INT32_MAX}, or 0 for no watchdog"
+            raise ConfigError("brokerWatchdogMills", self.broker_watchdog_mills, allowed)
         self._check_trace_topic()
         for name, least in _LEAST.items():
             most = LONGEST_INTERVAL_MS if name in _INTERVALS else INT32_MAX
@@ -214,6 +222,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     def _check_role(self) -> None:
         """A group has one master, which routes and clients know by its id."""
+        if self.enable_controller_mode:
+            # Whatever the config says, the controller gives both.
+            return
         if self.is_slave and not MASTER_ID < self.broker_id <= INT64_MAX:
             raise ConfigError(
                 "brokerId",

@@ -4,11 +4,12 @@ The codes are those of RocketMQ's slaves, and where versions differ those of 4.9
 own topics and groups, until the next look at the master undoes it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tanist.errors import ResponseError
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
+from tanist.protocol.response_errors import NotMaster
 from tanist.remoting import Connection, Handler
 
 _MESSAGES = (
@@ -30,6 +31,19 @@ _TABLES = (
     RequestCode.CLEAN_UNUSED_TOPIC,
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
 )
+_ALWAYS = frozenset(
+    {
+        RequestCode.HEART_BEAT,
+        RequestCode.UNREGISTER_CLIENT,
+        RequestCode.GET_BROKER_CONFIG,
+        RequestCode.UPDATE_BROKER_CONFIG,
+        RequestCode.GET_BROKER_RUNTIME_INFO,
+        RequestCode.GET_BROKER_HA_STATUS,
+        RequestCode.GET_BROKER_EPOCH_CACHE,
+        RequestCode.NOTIFY_BROKER_ROLE_CHANGED,
+        RequestCode.REBUILD_SLAVE,
+    }
+)
 REFUSED: Mapping[int, ResponseCode] = {
     **dict.fromkeys(_MESSAGES, ResponseCode.SERVICE_NOT_AVAILABLE),
     **dict.fromkeys(_TABLES, ResponseCode.SYSTEM_ERROR),
@@ -38,15 +52,35 @@ REFUSED: Mapping[int, ResponseCode] = {
 """What is refused, and with which code."""
 
 
-def without_writes(routes: Mapping[int, Handler]) -> dict[int, Handler]:
-    """The routes of a slave: the same, but what only a master does is refused."""
+MasterFinder = Callable[[], str | None]
+"""Tells where the master serves clients; None if that is not known."""
+
+
+def without_writes(routes: Mapping[int, Handler], find_master: MasterFinder) -> dict[int, Handler]:
+    """The routes of a slave: the same, but what only a master does is refused, with the way to the master."""
     return {
-        code: _refusing(REFUSED[code]) if code in REFUSED else handler for code, handler in routes.items()
+        code: _refusing(REFUSED[code], find_master) if code in REFUSED else handler
+        for code, handler in routes.items()
     }
 
 
-def _refusing(code: ResponseCode) -> Handler:
+def fenced(routes: Mapping[int, Handler], reason: str) -> dict[int, Handler]:
+    """The routes of a broker that has no role: it tells how it is, and shows and takes no message.
+
+    What its log ends with may have to be cut, so nobody must see it.
+    """
+
     def refuse(_command: Command, _connection: Connection) -> Command:
-        raise ResponseError(code, "this broker is a slave and follows its master; ask the master")
+        raise ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, reason)
+
+    return {code: handler if code in _ALWAYS else refuse for code, handler in routes.items()}
+
+
+def _refusing(code: ResponseCode, find_master: MasterFinder) -> Handler:
+    def refuse(_command: Command, _connection: Connection) -> Command:
+        address = find_master()
+        place = f" at {address}" if address is not None else ""
+        remark = f"this broker is a slave and follows its master{place}; ask the master"
+        raise NotMaster(code, remark, master_address=address)
 
     return refuse

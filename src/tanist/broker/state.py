@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tanist.broker.clients import ClientTable
+from tanist.broker.controlled.duty import Controlled
 from tanist.broker.delays.table import DelayTable
 from tanist.broker.groups import GroupTable
 from tanist.broker.late import LongAnswers
@@ -50,6 +51,8 @@ class BrokerState:
     store_host: bytes
     """This broker's address as its records carry it, packed."""
     pid: int
+    epoch: int = 0
+    """Under a controller: the reign of the role that this broker has."""
     rebuild: Callable[[], None] | None = None
     """Begins anew with an empty log, to be filled by the master. Only a slave does that."""
     rebuild_failure: str | None = None
@@ -57,12 +60,16 @@ class BrokerState:
     is_route_old: bool = False
     """Whether name servers have yet to be told of another ``brokerPermission``."""
 
+    controlled: Controlled | None = None
+    """Its duty to the controllers, in controller mode."""
+
     def use_config(self) -> None:
         """Let the settings of ``config`` take effect. If the topics can not be saved, call it again."""
         if self.settings.broker_permission != self.config.broker.broker_permission:
             self.is_route_old = True
-        self.settings = self.groups.settings = self.config.broker
+        self.settings = self.config.broker
         self.store.settings = self.config.store
+        self.groups.use(self.settings)
         self.topics.use(self.settings)
         if self.is_route_old:
             # The route says what may be done with every topic, and name servers take only what is newer.

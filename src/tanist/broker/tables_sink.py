@@ -62,11 +62,18 @@ class TablesSink:
         self._entries: _Entries = {}
         self._gathered_bytes = 0
         self._known: set[TableKind] = set()
+        self._is_begun = False
         self._failures = ToldFailures()
+
+    @property
+    def told_kinds(self) -> frozenset[TableKind] | None:
+        """The tables that have come whole on the last link; None if there was none that brings tables."""
+        return frozenset(self._known) if self._is_begun else None
 
     def begin(self) -> None:
         """A new link: what follows begins with whole tables, and what was not applied is told again."""
         self._known = set()
+        self._is_begun = True
         self._topics = self._groups = None
         self._offsets.clear()
         self._delays.clear()

@@ -122,6 +122,14 @@ class TopicTable:
         """Give the table a new version, because what it means to others has changed."""
         self._replace(self.table.topics, [])
 
+    def use_epoch(self, epoch: int) -> None:
+        """Give the table a new version, of a master's reign: that of a later reign is the newer one.
+
+        Of two brokers that claim to be the master of one group name servers believe the later.
+        """
+        self._replace(self.table.topics, [], epoch=epoch)
+        _log.info("topics have a version of a new epoch epoch=%d", epoch)
+
     def delete(self, topic: str) -> bool:
         """Forget a topic; False if there was none."""
         if topic not in self.table.topics:
@@ -225,11 +233,13 @@ class TopicTable:
         template = self.find(default_topic)
         return template if template is not None and template.perm & Permission.INHERIT else None
 
-    def _replace(self, topics: dict[str, TopicConfig], changed: Iterable[str]) -> None:
+    def _replace(
+        self, topics: dict[str, TopicConfig], changed: Iterable[str], *, epoch: int | None = None
+    ) -> None:
         table = msgspec.structs.replace(
             self.table,
             topics=topics,
-            data_version=self.data_version.bumped(now_ms=self._clock.now_ms()),
+            data_version=self.data_version.bumped(now_ms=self._clock.now_ms(), state_version=epoch),
         )
         self._file.save(table)
         self.table = table

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from tanist.broker.pending import PendingAnswers
+from tanist.broker.reign import Reign
 from tanist.errors import DiskFull, DivergedLog, MQError, NotWritable, ResponseError
 from tanist.model.message import Appended, Message
 from tanist.protocol.codes import ResponseCode
@@ -44,6 +45,7 @@ class LogWriter:
         """Who is answered when a message is safe."""
         self.on_appended: list[Callable[[], None]] = []
         """Called once a turn of the event loop in which the log has grown."""
+        self._reign: Reign | None = None
         self._loop = asyncio.get_running_loop()
         self._due_turn: asyncio.Handle | None = None
         self._due_dispatch: asyncio.Handle | None = None
@@ -108,7 +110,28 @@ class LogWriter:
     def confirm_to(self, log_offset: int) -> None:
         """Let consumers see the log up to here, as far as we hold it."""
         self._store.dispatcher.confirmed_to = log_offset
-        self._turn_soon()
+        self._on_confirmed()
+
+    def follow(self, reign: Reign | None) -> None:
+        """Take messages in and show them as this reign under a controller says; None: it is over."""
+        self._reign = reign
+        self.pending.follow(reign)
+        if reign is not None:
+            # Answers first: the log goes to consumers when the turn's work is done.
+            reign.on_confirmed += [self.pending.on_confirmed, self._on_confirmed]
+            reign.on_replicas()
+
+    def end_reign(self) -> None:
+        """Another broker is or may be master: nobody is told any more that a message is safe."""
+        self._reign = None
+        self.pending.end_reign()
+
+    def _on_confirmed(self) -> None:
+        """More of the log may be dispatched, although it has not grown: slaves need not be told."""
+        dispatcher = self._store.dispatcher
+        is_due = self._due_turn is not None or self._due_dispatch is not None
+        if not is_due and dispatcher.dispatched_to < (dispatcher.confirmed_log_end or 0):
+            self._due_dispatch = self._loop.call_soon(self._dispatch)
 
     def _turn_soon(self) -> None:
         if self._due_turn is None:
@@ -128,6 +151,8 @@ class LogWriter:
 
     def _dispatch(self) -> None:
         self._due_dispatch = None
+        if self._reign is not None:
+            self._reign.hold()
         try:
             has_more, gained_bytes, self._raw_bytes = self._store.dispatch_some(), self._raw_bytes, 0
             if has_more and gained_bytes >= _MUCH_BYTES:

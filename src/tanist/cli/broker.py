@@ -1,18 +1,15 @@
 """``tanist broker``: run a broker, with the options of RocketMQ's ``mqbroker``."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 
 import click
 
-from tanist.broker import Broker, BrokerSettings
-from tanist.cli.serving import config_file_option, print_option, print_settings, serve, tell_story
+from tanist.cli.serving import config_file_option, print_option
 from tanist.config import load_properties, parse_settings
-from tanist.ha.settings import HaSettings
 from tanist.log import ProcessLog
-from tanist.remoting import ServerLimits, TlsSettings
-from tanist.store import StoreSettings
+from tanist.remoting import TlsSettings
+from tanist.supervisor import SupervisorSettings, supervise
 
 
 @click.command()
@@ -28,23 +25,15 @@ def broker(
     """Run a broker until SIGTERM or SIGINT.
 
     It serves the producers, the consumers and the mqadmin of RocketMQ 4.9 and 5. With brokerRole=SLAVE
-    it follows a master and holds a copy of its log.
+    it follows a master and holds a copy of its log. With enableControllerMode=true a controller decides which
+    of the two it is; it then runs as two processes, and the parent sees to it that its end is noticed.
     """
     raw = load_properties(config_file) if config_file is not None else {}
     if name_servers is not None:
         raw["namesrvAddr"] = name_servers
-    settings, store_settings, limits, tls, ha, unknown = parse_settings(
-        raw, BrokerSettings, StoreSettings, ServerLimits, TlsSettings, HaSettings, source=config_file
-    )
-    if is_printing:
-        print_settings(settings, store_settings, limits, tls, ha)
-        return
-    tell_story(process_log, settings, store_settings, limits, tls, ha, unknown=unknown, source=config_file)
-
-    @asynccontextmanager
-    async def serving_broker() -> AsyncGenerator[str]:
-        served = Broker(settings, store_settings, limits=limits, tls=tls, ha=ha, config_file=config_file)
-        async with served.serving():
-            yield f"The broker {settings.broker_name} serves at {served.address}"
-
-    serve(serving_broker)
+    supervisor, tls, _ = parse_settings(raw, SupervisorSettings, TlsSettings, source=config_file)
+    if supervisor.enable_controller_mode and not is_printing:
+        supervise(supervisor, tls=tls, process_log=process_log)
+    # Only here, so that the parent does not hold in memory what it never uses.
+    process = import_module("tanist.cli.broker_process")
+    process.run_broker(raw, process_log, config_file=config_file, is_printing=is_printing)

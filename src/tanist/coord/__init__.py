@@ -4,6 +4,7 @@
 tests.
 """
 
+from tanist.coord.open import open_registry
 from tanist.coord.registry import (
     Change,
     Check,
@@ -30,4 +31,5 @@ __all__ = [
     "RegistryUnavailable",
     "SessionState",
     "Watch",
+    "open_registry",
 ]

@@ -20,6 +20,9 @@ from tanist.errors import MQError
 ABSENT = None
 """The version of a record that is not there."""
 
+NOT_THERE = -1
+"""What a commit gives as the version of a record that it checked not to be there."""
+
 
 class RegistryError(MQError):
     """The registry did not do what it was asked."""
@@ -109,7 +112,10 @@ class Registry(Protocol):
         ...
 
     def on_session(self, listener: Callable[[SessionState], None]) -> None:
-        """Have ``listener`` called on the event loop whenever the session's state changes."""
+        """Have ``listener`` called on the event loop whenever the session's state changes.
+
+        A session that is LOST stays so, and its watches end: the owner opens another. Closing is not told.
+        """
         ...
 
     async def read(self, path: str) -> Record | None:
@@ -123,7 +129,8 @@ class Registry(Protocol):
     async def commit(self, *changes: Change) -> list[int]:
         """Make all changes in one step; the version of each record after it (a deleted one's last).
 
-        Raises Conflict if a condition does not hold, and RegistryUnavailable if nobody knows.
+        Raises Conflict if a condition does not hold, and RegistryUnavailable if nobody knows. Missing parents
+        may have been made even so.
         """
         ...
 

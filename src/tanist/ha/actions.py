@@ -54,6 +54,8 @@ class StartTransfer:
     ack_kind: AckKind
     held_from: int = 0
     """Where what it holds begins; 0 if it did not tell, or if that is not known to lie elsewhere."""
+    is_learner: bool = False
+    """Whether it only follows, and is not to be counted on."""
 
 
 @dataclass(frozen=True, slots=True)

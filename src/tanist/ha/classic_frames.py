@@ -5,13 +5,23 @@ a frame is cut, in pieces of a whole frame from its start. So a slave that holds
 place that can be recognised, and most others can be told from it, though all they say is a number.
 """
 
+import struct
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from tanist.model.offsets import LogOffset
-from tanist.protocol.record import BLANK_BYTES, peek_record
+from tanist.protocol.ha_stream import MAX_BODY_BYTES
+from tanist.protocol.record import BLANK_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, peek_record
 
 _MAX_PIECES = 1024
 """So many pieces of one record are looked back over: at 32 KiB each that is more than any record has."""
+_MAX_RECORD_BYTES = MAX_BODY_BYTES + (64 << 10)
+"""No record is larger: so far before an offset its start is looked for."""
+_MAX_LOOKS = 64
+"""So many places are looked at that may be a record's start: a message's body may look like one too."""
+# size, magic
+_HEAD = struct.Struct(">4xi")
+_MAGICS = tuple(_HEAD.pack(magic)[4:] for magic in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK))
 
 
 class Log(Protocol):
@@ -29,6 +39,39 @@ class Log(Protocol):
     def is_record_start(self, log_offset: int) -> bool:
         """Whether a sound record or a blank begins here, or the log ends here."""
         ...
+
+
+@dataclass(slots=True)
+class FrameCuts:
+    """Where the frames of one link end."""
+
+    log: Log
+    batch_bytes: int
+    """The largest body of a frame."""
+    record_end: int = field(default=0, init=False)
+    """Where the record ends that was sent only in part."""
+
+    def next_bytes(self, sent_to: int) -> int:
+        """The most that the next frame carries: whole records, or a piece of one that is larger."""
+        if sent_to < self.record_end:
+            return min(self.batch_bytes, self.record_end - sent_to)
+        ahead = self.log.read_ahead(sent_to, self.batch_bytes)
+        return whole_records(ahead, self.batch_bytes) or self.batch_bytes
+
+    def on_sent(self, sent_from: int, sent_to: int) -> None:
+        """A frame was sent from here to there."""
+        if sent_from >= self.record_end and sent_to - sent_from == self.batch_bytes:
+            first_bytes = record_bytes(self.log.read_ahead(sent_from, BLANK_BYTES), 0)
+            self.record_end = sent_from + first_bytes
+
+
+def ack_fault(acked_to: int, *, before: int, sent_from: int, sent_to: int) -> str | None:
+    """Why a slave can not hold the log up to here; None if it can.
+
+    An empty slave says 0 until it holds something, and what it was sent begins at ``sent_from``.
+    """
+    least = max(before, sent_from)
+    return None if least <= acked_to <= sent_to else f"ack {acked_to} is outside [{least}, {sent_to}]"
 
 
 def whole_records(ahead: memoryview, max_bytes: int) -> int:
@@ -59,6 +102,34 @@ def record_end_behind(log: Log, log_offset: int, *, max_bytes: int) -> int | Non
             end = start + record_bytes(log.read_ahead(start, BLANK_BYTES), 0)
             return end if end > log_offset else None
     return None
+
+
+def record_end_around(log: Log, log_offset: int, *, file_bytes: int) -> int | None:
+    """Where the record ends that this offset lies within; the offset itself between two records.
+
+    None if no sound record of this log lies there. A master of RocketMQ cuts its frames anywhere, so its
+    slave may have stopped within a record.
+    """
+    if log.is_record_start(log_offset):
+        return log_offset
+    file_start = log_offset - log_offset % file_bytes
+    window_start = max(file_start, log.log_start, log_offset - _MAX_RECORD_BYTES)
+    window = bytes(log.read_ahead(window_start, log_offset + BLANK_BYTES - window_start))
+    position = log_offset - window_start
+    for _ in range(_MAX_LOOKS):
+        position = _head_before(window, position)
+        if position < 0:
+            return None
+        if log.is_record_start(window_start + position):
+            end = window_start + position + record_bytes(memoryview(window), position)
+            return end if end > log_offset else None
+    return None
+
+
+def _head_before(window: bytes, position: int) -> int:
+    """Where the last thing begins before here that looks like a record's head; negative if there is none."""
+    ends_before = position + _HEAD.size - 1
+    return max(window.rfind(magic, 0, ends_before) for magic in _MAGICS) - (_HEAD.size - len(_MAGICS[0]))
 
 
 def record_bytes(view: memoryview, position: int) -> int:

@@ -11,11 +11,17 @@ lost meanwhile does not end the wait: it comes back soon.
 
 With fewer replicas in step than ``minInSyncReplicas`` nothing is to be written at all: ``refusal``.
 
-Whoever changes the table of replicas, by an ack or because one joined or left, calls ``on_acked``.
+Under a controller there is the sync state set beside the slaves that are connected. With
+``allAckInSyncStateSet`` a send waits until all of it hold the message, whoever is connected: a member that is
+lost comes back or leaves the set, and either is soon known. Then ``minInSyncReplicas`` counts the set.
+
+Whoever changes the table of replicas, by an ack or because one joined or left, or the sync state set, calls
+``on_acked``.
 """
 
 from tanist.ha.replicas import ReplicaTable
 from tanist.ha.settings import HaSettings
+from tanist.ha.sync_state import SyncState
 from tanist.ha.waiters import Done, Waiters
 from tanist.protocol.codes import ResponseCode
 
@@ -31,6 +37,8 @@ class DoubleWrite:
         self._timeout_s = settings.slave_timeout / 1000
         self._replicas = replicas
         self._waiters = Waiters()
+        self._is_all_ack = settings.all_ack_in_sync_state_set
+        self._sync_state: SyncState | None = None
         # Kept between two changes of the table, for each send asks.
         self._usable_to = self._in_step_to = 0
         self.on_acked()
@@ -44,11 +52,24 @@ class DoubleWrite:
         """When to call ``on_tick`` next; None if nobody waits."""
         return self._waiters.next_deadline_s
 
+    def follow(self, sync_state: SyncState | None) -> None:
+        """An epoch of a master under a controller begins, or has ended: nobody waits over that."""
+        self._waiters.give_up()
+        self._sync_state = sync_state if self._is_all_ack else None
+        self.on_acked()
+
     def refusal(self, log_end: int) -> str | None:
         """Why nothing may be written now, or None. RocketMQ's name for it is the first word."""
-        if self._least_in_step == 1 or log_end < self._in_step_to:
+        if self._least_in_step == 1:
             return None
-        in_step = 1 + self._replicas.usable_count(log_end)
+        if self._sync_state is not None:
+            in_step = len(self._sync_state.members)
+        elif log_end < self._in_step_to:
+            return None
+        else:
+            in_step = 1 + self._replicas.usable_count(log_end)
+        if in_step >= self._least_in_step:
+            return None
         return (
             f"IN_SYNC_REPLICAS_NOT_ENOUGH: {in_step} of the {self._least_in_step} replicas that"
             " minInSyncReplicas asks for are in step; start a slave, or wait until one has caught up"
@@ -56,7 +77,11 @@ class DoubleWrite:
 
     def wait(self, end: int, *, now_s: float, done: Done) -> None:
         """Have ``done`` told once what became of the send whose last byte is before ``end``."""
-        if not self.needed_acks:
+        if self._sync_state is not None:
+            # What this master's own log had to reach it may have reached just now.
+            self._waiters.on_confirmed(self._sync_state.confirmed_to)
+            self._waiters.wait(end, deadline_s=now_s + self._timeout_s, done=done)
+        elif not self.needed_acks:
             done(ResponseCode.SUCCESS)
         elif end >= self._usable_to or not self._can_be_confirmed(end):
             done(ResponseCode.SLAVE_NOT_AVAILABLE)
@@ -65,6 +90,9 @@ class DoubleWrite:
 
     def on_acked(self) -> None:
         """A replica acked more, joined or left: release the sends that enough of them hold now."""
+        if self._sync_state is not None:
+            self._waiters.on_confirmed(self._sync_state.confirmed_to)
+            return
         acks = self._replicas.counted_acks()
         self._usable_to = self._usable_with(acks, self.needed_acks)
         self._in_step_to = self._usable_with(acks, self._least_in_step - 1)

@@ -22,6 +22,7 @@ class Dialect(Enum):
 
     TANIST = "tanist"
     CLASSIC = "classic"
+    AUTOSWITCH = "autoswitch"
 
     @property
     def has_tables(self) -> bool:
@@ -37,7 +38,7 @@ class Replica:
     """Its address, host:port."""
     dialect: Dialect
     broker_id: int | None
-    """None for a slave of RocketMQ, which does not tell it."""
+    """None for a slave of RocketMQ with a fixed role, which does not tell it."""
     counts: bool
     """Whether its acks count for double write."""
     requested_to: int
@@ -47,6 +48,8 @@ class Replica:
     since_ms: int
     held_from: int = 0
     """Of what lies before it holds nothing, whatever it acks."""
+    is_learner: bool = False
+    """Whether it only follows: it never counts, and is in no sync state set."""
     acked_to: int = field(init=False)
     sent_to: int = field(init=False)
     sent_bytes: int = field(default=0, init=False)
@@ -107,11 +110,13 @@ class ReplicaTable:
         self._find_latest_start()
         return before
 
-    def leave(self, replica: Replica) -> None:
-        """Forget a connection and all it said. One that was replaced is forgotten already."""
-        if self._replicas.get(replica.identity) is replica:
-            del self._replicas[replica.identity]
-            self._find_latest_start()
+    def leave(self, replica: Replica) -> bool:
+        """Forget a connection and all it said; False for one that was replaced and is forgotten already."""
+        if self._replicas.get(replica.identity) is not replica:
+            return False
+        del self._replicas[replica.identity]
+        self._find_latest_start()
+        return True
 
     def refuse(self, peer: RefusedPeer, *, kind: str) -> None:
         self.refused.append(peer)

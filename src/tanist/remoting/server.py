@@ -53,7 +53,8 @@ class RemotingServer:
         on_open: Callable[[Connection], None] | None = None,
         on_close: Callable[[Connection], None] | None = None,
     ) -> None:
-        self._handlers = handlers
+        # One and the same mapping for all connections, so that ``use`` reaches those that are open.
+        self._handlers = dict(handlers)
         self._limits = limits or ServerLimits()
         self._connection_limits = self._limits.connection
         tls = tls or TlsSettings()
@@ -67,6 +68,11 @@ class RemotingServer:
             on_close=on_close,
         )
         self._listener: asyncio.Server | None = None
+
+    def use(self, handlers: Mapping[int, Handler]) -> None:
+        """Serve these from the next request on, also on connections that are open."""
+        self._handlers.clear()
+        self._handlers.update(handlers)
 
     @property
     def port(self) -> int:

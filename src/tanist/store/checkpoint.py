@@ -38,6 +38,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     index_timestamp_ms: int = 0
     master_flushed_to: int = 0
     confirmed_to: int = 0
+    """Under a controller: all replicas in step held the log up to here."""
     indexed_to: int | None = None
     """A record begins here, and all before it is on disk, in the log and in the indexes."""
     flushed_to: int | None = None

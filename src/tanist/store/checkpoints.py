@@ -76,6 +76,7 @@ class Checkpoints:
         indexed_to: int,
         flushed_to: int,
         dirty_paths: Sequence[Path],
+        confirmed_to: int | None = None,
     ) -> PendingCheckpoint:
         """Begin a checkpoint of what is written now: its offsets become true when it is finished."""
         # They are kept here: a checkpoint that is begun and never finished must not lose them.
@@ -87,6 +88,8 @@ class Checkpoints:
             index_timestamp_ms=index_stamp_ms,
             indexed_to=indexed_to,
             flushed_to=flushed_to,
+            # With fixed roles nothing is confirmed, and what RocketMQ left there stays.
+            confirmed_to=self.saved.confirmed_to if confirmed_to is None else confirmed_to,
         )
         return PendingCheckpoint(self, checkpoint)
 
@@ -114,6 +117,7 @@ class Checkpoints:
                     saved,
                     indexed_to=min(saved.indexed_to, log_offset),
                     flushed_to=min(saved.flushed_to, log_offset),
+                    confirmed_to=min(saved.confirmed_to, log_offset),
                 )
             )
 

@@ -5,6 +5,9 @@ there already is left alone. Records are taken in batches: each queue is told on
 What this process appended itself is indexed from what it knows, without reading the log again. What
 others appended, as a slave has it from its master, is read by ``_native`` where that could be built: it
 takes plain records in one walk and stops before any other, which is then read here.
+
+Under a controller it stops where the log is confirmed. What is in no index no consumer sees, and neither do
+delays and transactions: so a message that was seen is on every replica that may become master.
 """
 
 import logging
@@ -96,6 +99,29 @@ class Dispatcher:
         self._fresh.clear()
         self.dispatched_to = LogOffset(min(self.dispatched_to, log_offset))
 
+    def next_offsets(self) -> dict[tuple[str, int], int]:
+        """The offset of each queue's next message: the log may hold some behind what is indexed."""
+        offsets = self._queues.next_offsets()
+        position, log_end = max(self.dispatched_to, self._log.log_start), self._log.log_end
+        while log_end - position >= BLANK_BYTES:
+            segment = self._log.segments.at(position)
+            size, magic = peek_record(segment.view, position - segment.start)
+            behind = segment.end if magic == MAGIC_BLANK else position + size
+            if behind > log_end:
+                break
+            if magic != MAGIC_BLANK:
+                record = _decode(segment, position - segment.start)
+                if is_queued(record.sys_flag):
+                    queue = (record.topic, record.queue_id)
+                    offsets[queue] = max(offsets.get(queue, 0), record.queue_offset + 1)
+            position = behind
+        return offsets
+
+    @property
+    def confirmed_log_end(self) -> int | None:
+        """Up to where the log that is here is confirmed; None: that is not asked."""
+        return None if self.confirmed_to is None else min(self.confirmed_to, self._log.log_end)
+
     @property
     def _end(self) -> int:
         """Up to where records may be indexed now."""
@@ -108,11 +134,15 @@ class Dispatcher:
         position = int(self.dispatched_to)
         count = 0
         try:
-            for queue, place in fresh:
-                # Where something lies between, such as the end of a file, the log has the last word.
-                if place.log_offset != position or position + place.size_bytes > end:
-                    break
+            for number, (queue, place) in enumerate(fresh):
                 behind = position + place.size_bytes
+                # Where something lies between, such as the end of a file, the log has the last word.
+                if place.log_offset != position:
+                    break
+                if behind > end:
+                    # It is known until it is confirmed.
+                    self._fresh = fresh[number:]
+                    break
                 entry_count = len(place.entries) // ENTRY_BYTES
                 if entry_count:
                     self._run_at(queue, place.queue_offset).add(place.entries, behind)

@@ -64,7 +64,12 @@ class Queues:
             check_topic_name(topic)
             queue = self._make(topic, queue_id)
         self._dirty.add(queue)
+        place = self._deletions.places.get(topic, 0)
+        is_deleted = queue.indexed_to < place
         queue.append(queue_offset, data, indexed_to)
+        if is_deleted:
+            # It was in the log, and waited to be confirmed, when its topic was deleted.
+            queue.find_min(place)
 
     def write(self) -> None:
         """Hand all new entries to the system. Raises DiskFull for what stays in memory for want of room."""

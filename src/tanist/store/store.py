@@ -104,10 +104,14 @@ class MessageStore:
         clock: Clock | None = None,
         disk: Disk | None = None,
         accept_loss: bool = False,
+        waits_for_confirm: bool = False,
     ) -> Self:
         """Open or make a store. A damaged one is refused, with the file and the way out.
 
         ``accept_loss`` cuts a damaged log at the damage all the same: everything behind it is lost.
+        ``waits_for_confirm`` is for a replica under a controller: what is not known to be confirmed is not
+        indexed before ``dispatcher.confirmed_to`` says so, for another master may have been elected without
+        it.
         """
         store = cls(
             root,
@@ -116,10 +120,10 @@ class MessageStore:
             clock=clock or SystemClock(),
             disk=disk or Disk(),
         )
-        store._open(accept_loss=accept_loss)
+        store._open(accept_loss=accept_loss, waits_for_confirm=waits_for_confirm)
         return store
 
-    def _open(self, *, accept_loss: bool) -> None:
+    def _open(self, *, accept_loss: bool, waits_for_confirm: bool) -> None:
         self._disk.make_dir(self.root)
         self._guard.acquire()
         try:
@@ -144,6 +148,9 @@ class MessageStore:
                 was_closed=was_closed,
                 accept_loss=accept_loss,
             )
+            if waits_for_confirm:
+                # What is indexed was confirmed, or was shown before there was a controller.
+                self.dispatcher.confirmed_to = max(found.start, self._checkpoints.saved.confirmed_to)
             # Not before this: a store that is refused is left as it was found.
             self._guard.mark_open()
             self.recovery = settle(
@@ -159,7 +166,7 @@ class MessageStore:
             self._epochs.cut(found.end + 1)
             # Likewise a deletion: what is written from now on must not be taken for deleted.
             self._deletions.cut(found.end)
-            self.log.next_queue_offsets = self.queues.next_offsets()
+            self.count_queue_offsets()
             self.checkpoint()
         except BaseException:
             self._let_go()
@@ -234,7 +241,7 @@ class MessageStore:
                 # The next start finishes the cut: what would be written until then would be lost.
                 self.log.refusal = f"the log could not be cut at {log_offset}; restart the broker"
             raise
-        self.log.next_queue_offsets = self.queues.next_offsets()
+        self.count_queue_offsets()
         self.checkpoint()
 
     def keep_diverged(self, log_offset: int) -> None:
@@ -258,18 +265,23 @@ class MessageStore:
         start = max(self.dispatcher.dispatched_to, self.log.log_start)
         return whole_to(self.log.segments, start, self.log.log_end)
 
+    def count_queue_offsets(self) -> None:
+        """Learn which offset each queue's next message gets, as a slave must before it becomes master."""
+        self.log.next_queue_offsets = self.dispatcher.next_offsets()
+
     def delete_topics(self, topics: Collection[str]) -> None:
         """Delete all messages that these topics have now; on return no crash brings them back.
 
         Their queues go on with the next offset if the topics are made again. The space comes back with
         the files of the log.
         """
-        # So that the queues know all that is to go.
+        # So that the queues know all that is to go. What waits to be confirmed, they hide when it comes.
         self.dispatcher.run()
         found = {
             topic
-            for (topic, _), queue in self.queues
-            if topic in topics and queue.min_offset < queue.max_offset
+            for (topic, queue_id), next_offset in self.log.next_queue_offsets.items()
+            if topic in topics
+            and ((queue := self.queues.find(topic, queue_id)) is None or queue.min_offset < next_offset)
         }
         if found:
             self._deletions.add(found, self.log.log_end)
@@ -296,7 +308,13 @@ class MessageStore:
     def remove_expired_queues(self, topics: Collection[str]) -> int:
         """Remove the queues of these topics of which the log holds nothing any more; how many went."""
         self.dispatcher.run()
-        expired = self.queues.remove_expired(topics, self.log.log_start)
+        # Of what waits to be confirmed some may be for these queues.
+        waiting = {
+            topic
+            for (topic, queue_id), next_offset in self.dispatcher.next_offsets().items()
+            if (queue := self.queues.find(topic, queue_id)) is None or queue.max_offset < next_offset
+        }
+        expired = self.queues.remove_expired(set(topics) - waiting, self.log.log_start)
         for key in expired:
             self.log.next_queue_offsets.pop(key, None)
         return len(expired)
@@ -364,6 +382,13 @@ class MessageStore:
         """The message that begins at an offset of the log; None if there is none (any more)."""
         return self._lookup.record_at(log_offset)
 
+    def message_at(self, log_offset: int) -> Record | None:
+        """The same for who consumes: None also for what is not confirmed yet."""
+        confirmed_to = self.dispatcher.confirmed_to
+        if confirmed_to is not None and log_offset >= confirmed_to:
+            return None
+        return self._lookup.record_at(log_offset)
+
     def offset_at_time(
         self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = Boundary.LOWER
     ) -> QueueOffset:
@@ -408,6 +433,7 @@ class MessageStore:
             indexed_to=self.dispatcher.dispatched_to,
             # A record must end where a checkpoint says that all is durable, else its half would look damaged.
             flushed_to=self.log.log_end if self.log.ends_with_record else self.dispatcher.dispatched_to,
+            confirmed_to=self.dispatcher.confirmed_log_end,
             dirty_paths=[*self.queues.take_dirty(), *self.index.take_dirty()],
         )
 

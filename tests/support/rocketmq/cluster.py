@@ -5,6 +5,7 @@ fails on a taken port is tried again with others.
 """
 
 import contextlib
+import functools
 import itertools
 import socket
 import time
@@ -47,7 +48,8 @@ _T = TypeVar("_T")
 CONSUMER_GROUP = "tanist-test-consumer"
 """The group in whose name ``consume_all`` pulls."""
 
-_HOST = "127.0.0.1"
+HOST = "127.0.0.1"
+"""Where everything listens."""
 _START_TIMEOUT_S = 60.0
 # A broker that stops waits for its consume queues and its threads in turn.
 _STOP_TIMEOUT_S = 60.0
@@ -84,10 +86,11 @@ class Broker:
     port: int
     ha_port: int
     store_dir: Path
+    host: str = HOST
 
     @property
     def address(self) -> str:
-        return f"{_HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def stop(self) -> None:
         """Stop it cleanly: everything is flushed and ``abort`` is removed."""
@@ -101,22 +104,30 @@ class Broker:
 class RocketMQ:
     """The name server of one test, and what is started around it. Everything ends with the block."""
 
-    def __init__(self, directory: Path, *, name_server: str = "", flags: Sequence[str] = QUICK_START) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        name_server: str = "",
+        flags: Sequence[str] = QUICK_START,
+        host: str = HOST,
+    ) -> None:
         """Use the name server at this address, which the test runs; without one, start RocketMQ's own.
 
-        ``flags`` are Java's, for the servers.
+        ``flags`` are Java's, for the servers. ``host`` is where those listen that are no brokers.
         """
+        self.host = host
         self._installation = install()
         self._directory = directory
         self._client_home = directory / "client"
         self._running = contextlib.ExitStack()
-        self._broker_count = 0
+        self._home_count = 0
         self._flags = flags
         self.name_server = name_server
 
     def __enter__(self) -> Self:
         if not self.name_server:
-            self.name_server = f"{_HOST}:{_retried(self._start_name_server)}"
+            self.name_server = f"{self.host}:{retried(self._start_name_server)}"
         return self
 
     def __exit__(
@@ -134,12 +145,15 @@ class RocketMQ:
         store_dir: Path | None = None,
         name: str = "broker-a",
         properties: Mapping[str, object] | None = None,
+        within: Sequence[str] = (),
     ) -> Broker:
         """Start a broker on this store, on a new one if none is given.
 
         It is a master with small files; ``properties`` override that, and every other setting of ours.
+        ``within`` is a command that runs it elsewhere, as in another network namespace.
         """
-        return self._start_on_new_ports(self._start_broker, store_dir, name, properties)
+        start = functools.partial(self._start_broker, within=within)
+        return self._start_on_new_ports(start, store_dir, name, properties)
 
     def start_old_broker(
         self,
@@ -158,9 +172,13 @@ class RocketMQ:
         name: str,
         properties: Mapping[str, object] | None,
     ) -> Broker:
-        self._broker_count += 1
-        home = self._directory / f"broker-{self._broker_count}"
-        return _retried(lambda: start(home, store_dir or home / "store", name, properties or {}))
+        home = self.new_home("broker")
+        return retried(lambda: start(home, store_dir or home / "store", name, properties or {}))
+
+    def new_home(self, kind: str) -> Path:
+        """A directory for one more server, which is not there yet."""
+        self._home_count += 1
+        return self._directory / f"{kind}-{self._home_count}"
 
     def produce(
         self,
@@ -266,20 +284,30 @@ class RocketMQ:
         return mqadmin_each(self.name_server, *commands, home=self._client_home)
 
     def _start_name_server(self) -> int:
-        port = _free_port()
-        settings = {"listenPort": port, "bindAddress": _HOST}
+        port = free_port()
+        settings = {"listenPort": port, "bindAddress": self.host}
         home = self._directory / "name-server"
-        self._name_server_process = self._start(
+        self._name_server_process = self.start_program(
             "name-server", "org.apache.rocketmq.namesrv.NamesrvStartup", home, settings, ready="boot success"
         )
         return port
 
     def _start_broker(
-        self, home: Path, store_dir: Path, name: str, properties: Mapping[str, object]
+        self,
+        home: Path,
+        store_dir: Path,
+        name: str,
+        properties: Mapping[str, object],
+        *,
+        within: Sequence[str],
     ) -> Broker:
-        settings = self._broker_settings(store_dir, name, {"haListenPort": _free_port(), **properties})
-        process = self._start(name, "tanist.partner.BrokerMain", home, settings, ready="broker registered")
-        return Broker(process, name, int(settings["listenPort"]), int(settings["haListenPort"]), store_dir)
+        settings = self._broker_settings(store_dir, name, {"haListenPort": free_port(), **properties})
+        main_class = "tanist.partner.BrokerMain"
+        process = self.start_program(
+            name, main_class, home, settings, ready="broker registered", within=within
+        )
+        port, ha_port = int(settings["listenPort"]), int(settings["haListenPort"])
+        return Broker(process, name, port, ha_port, store_dir, settings["brokerIP1"])
 
     def _start_old_broker(
         self, home: Path, store_dir: Path, name: str, properties: Mapping[str, object]
@@ -288,7 +316,7 @@ class RocketMQ:
         logging = home / "conf" / "logback_broker.xml"
         logging.parent.mkdir(parents=True, exist_ok=True)
         logging.write_bytes(LOGGING.read_bytes())
-        process = self._start(
+        process = self.start_program(
             name,
             "org.apache.rocketmq.broker.BrokerStartup",
             home,
@@ -308,9 +336,9 @@ class RocketMQ:
             "brokerName": name,
             "brokerId": 0,
             "namesrvAddr": self.name_server,
-            "brokerIP1": _HOST,
-            "brokerIP2": _HOST,
-            "bindAddress": _HOST,
+            "brokerIP1": HOST,
+            "brokerIP2": HOST,
+            "bindAddress": HOST,
             "listenPort": free_broker_port(),
             "storePathRootDir": store_dir,
             "storePathCommitLog": store_dir / "commitlog",
@@ -319,7 +347,7 @@ class RocketMQ:
             **properties,
         }
 
-    def _start(
+    def start_program(
         self,
         name: str,
         main_class: str,
@@ -329,14 +357,17 @@ class RocketMQ:
         ready: str,
         installation: Installation | None = None,
         flags: Sequence[str] = (),
+        heap: str = "384m",
+        within: Sequence[str] = (),
     ) -> ForeignProcess:
+        """Start a server of RocketMQ's with these settings, and wait until it has printed ``ready``."""
         home.mkdir(parents=True, exist_ok=True)
         config = home / f"{name}.conf"
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         command = (installation or self._installation).command(
-            main_class, "-c", str(config), home=home, heap="384m", flags=(*self._flags, *flags)
+            main_class, "-c", str(config), home=home, heap=heap, flags=(*self._flags, *flags)
         )
-        process = ForeignProcess(name, command, directory=home, env=environment(home))
+        process = ForeignProcess(name, [*within, *command], directory=home, env=environment(home))
         self._running.enter_context(process)
         process.wait_for_output(ready, timeout_s=_START_TIMEOUT_S)
         return process
@@ -362,7 +393,7 @@ def body_of(number: int, body_bytes: int) -> bytes:
     return start.ljust(body_bytes, bytes([ord("a") + number % 26]))
 
 
-def _retried(start: Callable[[], _T]) -> _T:
+def retried(start: Callable[[], _T]) -> _T:
     """Start something on chosen ports, with other ones if somebody took them meanwhile."""
     for _ in range(_START_ATTEMPTS - 1):
         try:
@@ -373,9 +404,10 @@ def _retried(start: Callable[[], _T]) -> _T:
     return start()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Find a port for a server that takes one alone."""
     with socket.socket() as probe:
-        probe.bind((_HOST, 0))
+        probe.bind((HOST, 0))
         return probe.getsockname()[1]
 
 
@@ -383,9 +415,9 @@ def free_broker_port() -> int:
     """Find a port for a broker, which takes two more: a fast one below, and one for slaves above."""
     while True:
         with socket.socket() as probe, socket.socket() as fast_probe, socket.socket() as ha_probe:
-            probe.bind((_HOST, 0))
+            probe.bind((HOST, 0))
             port: int = probe.getsockname()[1]
             with contextlib.suppress(OSError):
-                fast_probe.bind((_HOST, port - _FAST_PORT_DISTANCE))
-                ha_probe.bind((_HOST, port + _HA_PORT_DISTANCE))
+                fast_probe.bind((HOST, port - _FAST_PORT_DISTANCE))
+                ha_probe.bind((HOST, port + _HA_PORT_DISTANCE))
                 return port

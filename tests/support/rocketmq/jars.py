@@ -1,31 +1,25 @@
 """The jars of Apache RocketMQ and our Java programs beside them, made once and kept under ``build/``.
 
 Maven brings the jars that ``pom.xml`` names, ``javac`` compiles ``java/*.java`` against them. The programs of
-``java_client`` are clients only, and are compiled against the jars of each line of clients. All results live
-under a name that is the hash of what they were made from, so a changed pom or program is made anew and
-everything else is found ready. A file lock lets parallel test workers make each of them once.
+``java_client`` are clients only, and are compiled against the jars of each line of clients.
 
 A program whose classes were put into an archive by a rehearsal starts with half the work (``rehearsal.py``).
 """
 
 import contextlib
-import fcntl
-import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support import partners
+from tests.support import built, partners
 from tests.support.process import ProcessFailed
 
 _HERE = Path(__file__).parent
-_PROJECT_ROOT = _HERE.parents[2]
-_BUILD = (_PROJECT_ROOT / "build" / "rocketmq").resolve()
+_BUILD = (built.BUILD / "rocketmq").resolve()
 _POM = _HERE / "pom.xml"
 _CLIENT_POMS = {"5.3.3": _POM, "4.9.8": _HERE / "pom-client-4.9.xml"}
 _OLD_BROKER_POM = _HERE / "pom-broker-4.9.xml"
@@ -139,16 +133,16 @@ def install_old_broker() -> Installation:
 
 def is_fetched() -> bool:
     """Whether the jars of the server are there, so that nothing has to be downloaded."""
-    return (_BUILD / _hash([_POM])).exists()
+    return (_BUILD / built.hash_of([_POM])).exists()
 
 
 def _install(pom: Path, programs: Path) -> Installation:
     java = partners.java_tool("java")
-    with _locked():
-        jars = _ready(_BUILD / _hash([pom]), lambda directory: _fetch_jars(pom, directory))
+    with built.locked(_BUILD):
+        jars = _jars(pom)
         sources = sorted(programs.glob("*.java"))
-        programs = _ready(
-            jars.with_name(f"{jars.name}-programs-{_hash(sources)}"),
+        programs = built.ready(
+            jars.with_name(f"{jars.name}-programs-{built.hash_of(sources)}"),
             lambda directory: _compile(sources, jars, directory),
         )
     return Installation(java, jars, programs / _PROGRAMS)
@@ -166,19 +160,13 @@ def rehearsal() -> Generator[None]:
 
 def _install_jars(pom: Path) -> Installation:
     java = partners.java_tool("java")
-    with _locked():
-        jars = _ready(_BUILD / _hash([pom]), lambda directory: _fetch_jars(pom, directory))
+    with built.locked(_BUILD):
+        jars = _jars(pom)
     return Installation(java, jars, jars)
 
 
-def _fetch_jars(pom: Path, directory: Path) -> None:
-    print(f"fetching the jars of Apache RocketMQ into {directory.parent}", file=sys.stderr)
-    command = [str(partners.maven()), "-B", "-q", "-f", str(pom), "dependency:copy-dependencies"]
-    command += ["-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
-    fetched = subprocess.run(command, capture_output=True, text=True, check=False)
-    if fetched.returncode != 0:
-        said = (fetched.stdout + fetched.stderr)[-2000:]
-        raise partners.PartnerMissing(f"Maven could not bring the jars of Apache RocketMQ: {said}")
+def _jars(pom: Path) -> Path:
+    return built.jars(pom, of="Apache RocketMQ", under=_BUILD)
 
 
 def _compile(sources: list[Path], jars: Path, directory: Path) -> None:
@@ -197,29 +185,3 @@ def _compile(sources: list[Path], jars: Path, directory: Path) -> None:
     with zipfile.ZipFile(directory / _PROGRAMS, "w") as jar:
         for file in sorted(classes.rglob("*.class")):
             jar.write(file, file.relative_to(classes))
-
-
-def _ready(directory: Path, make: Callable[[Path], None]) -> Path:
-    """Return this directory, complete. It gets its name only when it is, so its name is its stamp."""
-    if not directory.exists():
-        unfinished = directory.with_name(f"{directory.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        make(unfinished)
-        unfinished.rename(directory)
-    return directory
-
-
-def _hash(files: list[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:12]
-
-
-@contextlib.contextmanager
-def _locked() -> Generator[None]:
-    _BUILD.mkdir(parents=True, exist_ok=True)
-    with (_BUILD / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from tests.support.rocketmq.cluster import RocketMQ, mqadmin_each
+from tests.support.rocketmq.controlled import start_controller
 from tests.support.rocketmq.jars import CLIENT_LINES, rehearsal
 from tests.support.rocketmq.stock_client import Outgoing, StockClients
 
@@ -26,6 +27,7 @@ def rehearse() -> None:
             for line in CLIENT_LINES:
                 mqadmin_each(rocketmq.name_server, ["clusterList"], home=home / f"operator-{line}", line=line)
                 _send_and_receive(rocketmq.name_server, home / f"clients-{line}", line)
+            start_controller(rocketmq).stop()
             broker.stop()
             rocketmq.stop_name_server()
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import msgspec
 
+from tanist.model.host import pack_host
 from tests.support.rocketmq.client import Sent
 from tests.support.rocketmq.jars import QUICK_START
 from tests.support.rocketmq.scenario import ScenarioProcess, java_clients
@@ -91,6 +92,12 @@ class Streamed(msgspec.Struct, frozen=True):
     failures: int
 
 
+def store_host(address: str) -> str:
+    """How a message's id begins that this broker has stored."""
+    host, _, port = address.rpartition(":")
+    return pack_host(host, int(port)).hex().upper()
+
+
 class Reply(msgspec.Struct, frozen=True):
     """What came back for a request."""
 
@@ -146,6 +153,14 @@ class Producer(_Client):
     def wait_for_acknowledged(self, count: int) -> None:
         """Wait until this many messages more of the stream are acknowledged."""
         self._do("streamed", count=count, timeoutMs=_TIMEOUT_MS)
+
+    def acknowledged_by(self, address: str, *, since_ns: int) -> int:
+        """Wait for the first message of the stream that this broker acknowledged since then; when that was.
+
+        Both times are ``time.monotonic_ns``'s.
+        """
+        host = store_host(address)
+        return self._do("streamed-from", storeHost=host, sinceNs=since_ns, timeoutMs=_TIMEOUT_MS)
 
     def end_stream(self) -> Streamed:
         return msgspec.convert(self._do("end-stream"), Streamed)
@@ -274,8 +289,8 @@ class StockClients:
     def producer(self, name_server: str, **options: object) -> Producer:
         """Start a producer.
 
-        ``topicQueues``, ``maxMessageBytes`` and ``retries`` override the client's defaults; ``isTraced`` is
-        false, and ``traceTopic`` names another topic for traces.
+        ``topicQueues``, ``maxMessageBytes``, ``retries`` and ``routePollMs`` override the client's defaults;
+        ``isTraced`` is false, and ``traceTopic`` names another topic for traces.
         """
         return Producer(self._start("producer", name_server, "tanist-producer", **options), self.process)
 
@@ -291,9 +306,10 @@ class StockClients:
 
         ``expression`` names tags, ``sql`` filters by properties instead; ``isOrderly``, ``isBroadcasting``
         and ``isTraced`` are false; ``timestamp`` is for FROM_TIMESTAMP, in the client's format;
-        ``heartbeatMs``, ``maxReconsumeTimes`` and ``pullThreshold`` override the client's defaults. The
-        listener fails the first ``failures`` times, wants the message again after ``delayLevel``, and takes
-        ``consumeMs`` over each. ``isAssignedByBroker`` has the broker assign queues, which RocketMQ 5 can.
+        ``heartbeatMs``, ``routePollMs``, ``maxReconsumeTimes`` and ``pullThreshold`` override the client's
+        defaults. The listener fails the first ``failures`` times, wants the message again after
+        ``delayLevel``, and takes ``consumeMs`` over each. ``isAssignedByBroker`` has the broker assign
+        queues, which RocketMQ 5 can.
         """
         options = {"topic": topic, "expression": "*", "from": start, **options}
         return PushConsumer(self._start("push-consumer", name_server, group, **options), self.process)

@@ -22,6 +22,11 @@ def test_an_empty_file_gives_a_master_that_only_this_machine_reaches() -> None:
     assert settings.name_servers == ()
 
 
+@pytest.mark.parametrize("limit_ms", [0, 500, 60_000])
+def test_the_watchdog_waits_half_a_second_at_least_or_is_off(limit_ms: int) -> None:
+    assert parsed(brokerWatchdogMills=str(limit_ms)).broker_watchdog_mills == limit_ms
+
+
 def test_the_system_may_choose_the_port() -> None:
     assert parsed(listenPort="0").listen_port == 0
 
@@ -36,6 +41,8 @@ def test_the_system_may_choose_the_port() -> None:
         ("listenPort", "2"),
         ("listenPort", "65535"),
         ("listenPort", "-1"),
+        ("brokerWatchdogMills", "-1"),
+        ("brokerWatchdogMills", "499"),
         ("brokerName", ""),
         ("brokerClusterName", ""),
         ("storePathRootDir", ""),

@@ -227,3 +227,25 @@ def test_a_touched_table_is_newer_and_the_same(topics: TopicTable) -> None:
     topics.touch()
     assert topics.table.topics == before.topics
     assert topics.data_version > before.data_version
+
+
+def test_a_new_reign_gives_the_table_a_version_that_is_later_than_any_of_the_reign_before(
+    tmp_path: Path, topics: TopicTable
+) -> None:
+    topics.use_epoch(3)
+    before = topics.table
+    topics.put(ORDERS)
+    last_of_the_third = topics.data_version
+    assert last_of_the_third.state_version == 3
+
+    slave = open_topics(tmp_path / "slave")
+    slave.follow(before)
+    heard: list[list[str]] = []
+    slave.watchers.append(lambda changed: heard.append(list(changed)))
+    slave.use_epoch(4)
+
+    assert slave.data_version > last_of_the_third
+    assert slave.data_version.counter == before.data_version.counter + 1
+    assert slave.table.topics == before.topics
+    assert heard == [[]]
+    assert _saved(tmp_path / "slave") == slave.table

@@ -34,7 +34,7 @@ def test_from_elsewhere_nothing_but_a_hello_is_listened_to(host: str, first_byte
 
 def test_without_haCompatibility_no_address_is_allowed() -> None:  # noqa: N802  It is the name of a key.
     peers = Peers.of(HaSettings(ha_allowed_addresses="10.0.0.0/24"))
-    assert not peers.may_be_classic("10.0.0.1")
+    assert not peers.may_be_rocketmq("10.0.0.1")
     assert isinstance(peers.dialect(_REPORT, "10.0.0.1"), str)
 
 

@@ -208,6 +208,44 @@ def test_a_slave_that_claims_the_id_of_a_later_master_is_dropped(table: RouteTab
     assert addresses(table) == {0: MASTER.broker_addr}
 
 
+def test_a_master_that_becomes_a_slave_leaves_the_masters_id(table: RouteTable) -> None:
+    enter(table, MASTER)
+    enter(table, msgspec.structs.replace(MASTER, broker_id=1))
+    assert addresses(table) == {1: MASTER.broker_addr}
+
+
+def test_a_group_changes_its_master_and_the_deposed_one_comes_back_as_a_slave(table: RouteTable) -> None:
+    reign, next_reign = DataVersion(state_version=5, counter=9), DataVersion(state_version=6, counter=2)
+    risen = msgspec.structs.replace(SLAVE, broker_id=0)
+    enter(table, MASTER, body("T", version=reign))
+    enter(table, SLAVE, body("T", version=reign))
+
+    enter(table, risen, body("T", version=next_reign))
+    assert addresses(table) == {0: SLAVE.broker_addr}
+    # It does not know yet that it is not master any more.
+    enter(table, MASTER, body("T", version=reign))
+    assert addresses(table) == {0: SLAVE.broker_addr}
+
+    answer = enter(table, msgspec.structs.replace(MASTER, broker_id=1), body("T", version=next_reign))
+    assert addresses(table) == {0: SLAVE.broker_addr, 1: MASTER.broker_addr}
+    assert answer == RegisterBrokerResponse(
+        master_addr=SLAVE.broker_addr, ha_server_addr=SLAVE.ha_server_addr
+    )
+    assert perms(table) == [6]
+
+
+def test_the_later_reign_takes_the_masters_id_whoever_came_first(table: RouteTable) -> None:
+    enter(table, MASTER, body("T", version=DataVersion(state_version=5, counter=9)))
+    later = msgspec.structs.replace(MASTER, broker_addr="10.0.0.9:10911")
+    enter(table, later, body("T", version=DataVersion(state_version=6)))
+
+    assert addresses(table) == {0: "10.0.0.9:10911"}
+    # The end of the deposed one changes nothing.
+    assert table.on_connection_lost(MASTER.broker_addr) == []
+    assert table.unregister(identity(MASTER)) == []
+    assert addresses(table) == {0: "10.0.0.9:10911"}
+
+
 def test_a_broker_that_comes_back_under_another_name_leaves_the_old_one(table: RouteTable) -> None:
     enter(table, MASTER)
     enter(table, msgspec.structs.replace(MASTER, broker_name="b"), body("T"))

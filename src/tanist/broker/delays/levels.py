@@ -134,6 +134,10 @@ class LevelSchedule:
         self._change_count += 1
         return True
 
+    def rest(self) -> None:
+        """Look at no level any more."""
+        self._wake_ms.clear()
+
     def start_save(self) -> Callable[[], None] | None:
         """The disk's part of saving what changed, which may run on another thread; None if nothing did."""
         if self._change_count == self._saved_count:

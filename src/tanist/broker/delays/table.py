@@ -111,6 +111,18 @@ class DelayTable:
 
         return lambda: self._after_flush(save)
 
+    def rest(self) -> None:
+        """Deliver nothing from now on. Whoever does it next reads the queues again."""
+        for finish in (self.start_save_levels(), self.start_save_timers()):
+            if finish is not None:
+                finish()
+        progress = self.timers.progress(self._clock.now_ms()) or self.timers.before
+        self.levels.rest()
+        self.timers = TimerSchedule(progress, precision_ms=self.timers.precision_ms)
+        self._saved_timers = self.timers.state_count
+        self._point_to_queue()
+        self.timer_log.clear()
+
     def close(self) -> None:
         """Save what changed."""
         try:

@@ -29,7 +29,7 @@ class TimerSchedule:
     """The timer messages of one broker."""
 
     def __init__(self, progress: TimerProgress, *, precision_ms: int) -> None:
-        self._precision_ms = precision_ms
+        self.precision_ms = precision_ms
         self.before = progress
         """Where an earlier process has left off."""
         self._heap: list[int] = []
@@ -50,7 +50,7 @@ class TimerSchedule:
     @property
     def next_wake_ms(self) -> int | None:
         """When the next message is due; None if none waits."""
-        return (self._heap[0] >> _OFFSET_BITS) + self._precision_ms if self._heap else None
+        return (self._heap[0] >> _OFFSET_BITS) + self.precision_ms if self._heap else None
 
     def on_opened(self, *, min_offset: int, max_offset: int) -> None:
         """The queue has these bounds: what is not in it can not be taken any more."""
@@ -104,7 +104,7 @@ class TimerSchedule:
         # Blocks come in the order of the queue, so the first is the lowest.
         first_block = next(iter(self._block_counts), None)
         return TimerProgress(
-            read_ms=earliest_ms // self._precision_ms * self._precision_ms,
+            read_ms=earliest_ms // self.precision_ms * self.precision_ms,
             taken_to=self.read_to,
             first_waiting=self.read_to if first_block is None else first_block << _BLOCK_BITS,
         )

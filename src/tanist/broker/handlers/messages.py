@@ -110,7 +110,7 @@ class MessageHandler:
 
 def find_message(state: BrokerState, log_offset: int) -> memoryview:
     """One stored message, as a view of the log. Raises ResponseError if none begins there."""
-    record = state.store.record_at(log_offset)
+    record = state.store.message_at(log_offset)
     if record is None:
         raise ResponseError(
             ResponseCode.SYSTEM_ERROR, f"no message begins at log offset {log_offset} of this broker"

@@ -106,7 +106,7 @@ class RetryHandler:
         return next(self._turn) % max(min(group.retry_queue_count, topic.read_queue_count), 1)
 
     def _record(self, log_offset: int) -> Record:
-        record = self._state.store.record_at(log_offset)
+        record = self._state.store.message_at(log_offset)
         # What is in no queue nobody can have consumed.
         if record is None or not is_queued(record.sys_flag):
             raise ResponseError(

@@ -98,7 +98,10 @@ class SendHandler:
     def _is_waiting(self, command: Command, message: Message) -> bool:
         """Whether the answer waits until the message is safe. A one-way send has none, but is refused too."""
         pending = self._state.writer.pending
-        if not pending.is_on or find_property(message.properties, WAIT) == _NO_WAIT:
+        if not pending.is_on:
+            return False
+        if find_property(message.properties, WAIT) == _NO_WAIT:
+            pending.check_right()
             return False
         pending.check(is_waiting=not command.is_one_way)
         return not command.is_one_way

@@ -8,7 +8,8 @@ import org.apache.rocketmq.broker.BrokerStartup;
  *
  * <p>A broker registers as it starts, but says nothing and tries again only ten seconds later if its connection
  * to the name server was not up yet. A test would find no route meanwhile. So we register once more, when the
- * connection is there, and print a line after that.
+ * connection is there, and print a line after that. A broker whose role a controller decides registers as what
+ * it is, so we wait until it has one.
  */
 public final class BrokerMain {
     private static final long POLL_MS = 10;
@@ -19,7 +20,8 @@ public final class BrokerMain {
     public static void main(String[] arguments) throws InterruptedException {
         BrokerController controller = BrokerStartup.createBrokerController(arguments);
         BrokerStartup.start(controller);
-        while (controller.getBrokerOuterAPI().getRemotingClient().getAvailableNameSrvList().isEmpty()) {
+        while (controller.isIsolated()
+                || controller.getBrokerOuterAPI().getRemotingClient().getAvailableNameSrvList().isEmpty()) {
             Thread.sleep(POLL_MS);
         }
         controller.registerBrokerAll(true, false, true);

@@ -41,6 +41,9 @@ final class Pushed implements Scenario.Named {
         if (options.containsKey("timestamp")) {
             consumer.setConsumeTimestamp(options.getString("timestamp"));
         }
+        if (options.containsKey("routePollMs")) {
+            consumer.setPollNameServerInterval(options.getIntValue("routePollMs"));
+        }
         if (options.containsKey("heartbeatMs")) {
             consumer.setHeartbeatBrokerInterval(options.getIntValue("heartbeatMs"));
         }

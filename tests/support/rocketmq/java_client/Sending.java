@@ -35,6 +35,9 @@ final class Sending implements Scenario.Named {
         if (options.containsKey("retries")) {
             producer.setRetryTimesWhenSendFailed(options.getIntValue("retries"));
         }
+        if (options.containsKey("routePollMs")) {
+            producer.setPollNameServerInterval(options.getIntValue("routePollMs"));
+        }
         if (options.containsKey("maxMessageBytes")) {
             producer.setMaxMessageSize(options.getIntValue("maxMessageBytes"));
         }
@@ -49,6 +52,7 @@ final class Sending implements Scenario.Named {
         scenario.step("send", options -> scenario.find(options, Sending.class).send(options));
         scenario.step("stream", options -> scenario.find(options, Sending.class).startStream(options));
         scenario.step("streamed", options -> scenario.find(options, Sending.class).stream.await(options));
+        scenario.step("streamed-from", options -> scenario.find(options, Sending.class).stream.awaitFrom(options));
         scenario.step("end-stream", options -> scenario.find(options, Sending.class).stream.end());
     }
 

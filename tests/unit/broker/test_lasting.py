@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from tanist.broker import broker as broker_module
-from tanist.broker.broker import _lasting
+from tanist.broker import lasting as lasting_module
+from tanist.broker.lasting import lasting
 from tanist.errors import DiskFull, FlushFailed
 from tests.support.conditions import until
 
@@ -11,7 +11,7 @@ from tests.support.conditions import until
 def test_a_task_that_fails_is_told_of_once_and_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(broker_module, "_AFTER_FAILURE_S", 0)
+    monkeypatch.setattr(lasting_module, "_AFTER_FAILURE_S", 0)
     errors = [DiskFull("config", 5), DiskFull("config", 5), OSError(24, "too many files")]
     runs = 0
 
@@ -23,7 +23,7 @@ def test_a_task_that_fails_is_told_of_once_and_tried_again(
         await asyncio.sleep(60)
 
     async def scenario() -> None:
-        task = asyncio.create_task(_lasting("offsets", run))
+        task = asyncio.create_task(lasting("offsets", run))
         await until(lambda: runs == 4)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -41,7 +41,7 @@ def test_a_task_that_fails_while_it_ends_does_end() -> None:
             raise FlushFailed("the last flush")
 
     async def scenario() -> None:
-        task = asyncio.create_task(_lasting("flush", run))
+        task = asyncio.create_task(lasting("flush", run))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(FlushFailed):
@@ -55,4 +55,4 @@ def test_a_mistake_of_ours_is_not_hidden() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(_lasting("clients", run))
+        asyncio.run(lasting("clients", run))

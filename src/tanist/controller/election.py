@@ -1,0 +1,207 @@
+"""Who becomes master.
+
+Pure. Only a member of the sync state set can be elected, for it has all that was acknowledged; unless unclean
+election is on and no member is alive. Nobody is elected while the lease of the last master may be running. An
+election that fails ends the reign at most, and uses no epoch up.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tanist.controller.decisions import Answer, Decision, require_cluster
+from tanist.controller.group_record import DEFAULT_LEASE_MS, GroupRecord
+from tanist.controller.leases import is_in_office
+from tanist.controller.live_table import Live
+from tanist.errors import ResponseError
+from tanist.model.route import BrokerMemberGroup
+from tanist.protocol.bodies import encode_body
+from tanist.protocol.bodies.replication import ElectMasterAnswer
+from tanist.protocol.codes import ResponseCode
+from tanist.protocol.headers.controller import (
+    ElectMasterRequest,
+    ElectMasterResponse,
+    NotifyRoleChangedRequest,
+)
+
+BY_CONTROLLER = -1
+"""The id of who asks if it is the controller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is known beside the record when an election is asked for."""
+
+    alive: Mapping[int, Live]
+    lease_end_s: float
+    now_s: float
+    allows_unclean: bool = False
+
+    @property
+    def is_lease_running(self) -> bool:
+        return self.now_s < self.lease_end_s
+
+
+class LeaseRunning(ResponseError):
+    """Nobody can be elected before the last master's lease is over."""
+
+    def __init__(self, record: GroupRecord, situation: Situation) -> None:
+        rest_s = situation.lease_end_s - situation.now_s
+        super().__init__(
+            ResponseCode.CONTROLLER_ELECT_MASTER_FAILED,
+            f"the lease of the last master of {record.broker_name}, epoch {record.epoch}, may run for another"
+            f" {rest_s:.1f} s; an election follows by itself",
+        )
+        self.end_s = situation.lease_end_s
+
+
+def elect(record: GroupRecord | None, request: ElectMasterRequest, situation: Situation) -> Decision:
+    """Elect a master, or say that there is one. Raises ResponseError, LeaseRunning among them."""
+    if record is None or not record.is_known:
+        raise ResponseError(
+            ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
+            f"no replica of {request.broker_name} is registered",
+        )
+    require_cluster(record, request.cluster_name)
+    alive = _own(record, situation.alive)
+    if _stays(record, request, alive, situation):
+        return _still_there(record, alive)
+    chosen, is_unclean = _choose(record, request, alive, allows_unclean=situation.allows_unclean)
+    if chosen is None and request.broker_id != BY_CONTROLLER:
+        raise ResponseError(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, _nobody(record))
+    if situation.is_lease_running:
+        raise LeaseRunning(record, situation)
+    if chosen is None:
+        ended = None if record.master_id is None else record.without_master()
+        return Decision(Answer(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, remark=_nobody(record)), ended)
+    return _elected(record, chosen, alive, is_unclean=is_unclean)
+
+
+def needs_election(record: GroupRecord, situation: Situation) -> bool:
+    """Whether a group has no master in office although somebody could be, now or when a lease is over."""
+    alive = _own(record, situation.alive)
+    if not record.has_reigned or is_in_office(record, alive):
+        return False
+    candidates = alive.keys() if situation.allows_unclean else alive.keys() & record.sync_state_set
+    return record.master_id is not None or bool(candidates)
+
+
+def is_presumed(record: GroupRecord, situation: Situation) -> bool:
+    """Whether the master was not heard of since we lead, and may well be there."""
+    return (
+        situation.is_lease_running
+        and record.master_id is not None
+        and record.master_id not in situation.alive
+    )
+
+
+def role_change(record: GroupRecord, alive: Mapping[int, Live]) -> NotifyRoleChangedRequest:
+    """What the replicas are told of a new master."""
+    return NotifyRoleChangedRequest(
+        master_address=record.master_address,
+        master_epoch=record.epoch,
+        sync_state_set_epoch=record.set_epoch,
+        master_broker_id=record.master_id,
+        master_ha_address=ha_address_of(record, alive),
+    )
+
+
+def ha_address_of(record: GroupRecord, alive: Mapping[int, Live]) -> str | None:
+    """Where slaves find the master's log, if it told."""
+    master = None if record.master_id is None else alive.get(record.master_id)
+    return None if master is None else master.ha_address
+
+
+def _own(record: GroupRecord, alive: Mapping[int, Live]) -> dict[int, Live]:
+    """Those who are registered, and not of another cluster with the same names."""
+    return {
+        broker_id: live
+        for broker_id, live in alive.items()
+        if broker_id in record.replicas and live.cluster == record.cluster
+    }
+
+
+def _stays(
+    record: GroupRecord, request: ElectMasterRequest, alive: Mapping[int, Live], situation: Situation
+) -> bool:
+    if record.master_id is None or (request.is_designated and request.broker_id != record.master_id):
+        return False
+    if is_in_office(record, alive):
+        return True
+    # A master that asks has been started anew: what it acknowledged last is not known to be on its disk.
+    # And we ourselves ask in order to know when to ask again.
+    return is_presumed(record, situation) and request.broker_id not in {record.master_id, BY_CONTROLLER}
+
+
+def _choose(
+    record: GroupRecord, request: ElectMasterRequest, alive: Mapping[int, Live], *, allows_unclean: bool
+) -> tuple[int | None, bool]:
+    asked = None if request.broker_id == BY_CONTROLLER else request.broker_id
+    if asked is not None and asked not in record.replicas:
+        raise ResponseError(
+            ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
+            f"no replica {asked} of {record.broker_name} is registered",
+        )
+    if not record.has_reigned and asked is not None and not (request.is_designated and asked not in alive):
+        return asked, False
+    designated = asked if request.is_designated else None
+    members = {broker_id: live for broker_id, live in alive.items() if broker_id in record.sync_state_set}
+    chosen = _best(members, designated, is_clean=True)
+    if chosen is not None or not allows_unclean:
+        return chosen, False
+    return _best(alive, designated, is_clean=False), True
+
+
+def _best(candidates: Mapping[int, Live], designated: int | None, *, is_clean: bool) -> int | None:
+    if designated is not None:
+        return designated if designated in candidates else None
+
+    def rank(broker_id: int) -> tuple[int, ...]:
+        live = candidates[broker_id]
+        has_tables = live.tables_gap is None
+        log = (live.epoch, live.log_end)
+        # Members of the set all have what was acknowledged, so tables decide first; else the log does. The
+        # smaller number has priority, and of equals the smaller id: the choice depends on no chance.
+        order = (has_tables, *log) if is_clean else (*log, has_tables)
+        return (*order, -live.priority, -broker_id)
+
+    return max(candidates, key=rank, default=None)
+
+
+def _still_there(record: GroupRecord, alive: Mapping[int, Live]) -> Decision:
+    remark = f"{record.master_id} is master of {record.broker_name} in epoch {record.epoch}"
+    body = encode_body(ElectMasterAnswer(sync_state_set=record.sync_state_set))
+    code = ResponseCode.CONTROLLER_MASTER_STILL_EXIST
+    return Decision(Answer(code, remark=remark, header=_header(record, alive), body=body))
+
+
+def _nobody(record: GroupRecord) -> str:
+    members = ", ".join(map(str, sorted(record.sync_state_set))) or "nobody"
+    return f"of the sync state set of {record.broker_name} ({members}) nobody fit to be master is alive"
+
+
+def _elected(record: GroupRecord, broker_id: int, alive: Mapping[int, Live], *, is_unclean: bool) -> Decision:
+    live = alive.get(broker_id)
+    elected = record.with_master(
+        broker_id,
+        session=None if live is None else live.session,
+        lease_ms=DEFAULT_LEASE_MS if live is None else live.timeout_ms,
+    )
+    addresses = {each: replica.address for each, replica in record.replicas.items()}
+    body = ElectMasterAnswer(
+        broker_member_group=BrokerMemberGroup(
+            cluster=record.cluster, broker_name=record.broker_name, broker_addrs=addresses
+        ),
+        sync_state_set=elected.sync_state_set,
+    )
+    answer = Answer(header=_header(elected, alive), body=encode_body(body))
+    return Decision(answer, elected, is_election=True, is_unclean=is_unclean)
+
+
+def _header(record: GroupRecord, alive: Mapping[int, Live]) -> ElectMasterResponse:
+    return ElectMasterResponse(
+        master_broker_id=record.master_id,
+        master_address=record.master_address,
+        master_epoch=record.epoch,
+        sync_state_set_epoch=record.set_epoch,
+        master_ha_address=ha_address_of(record, alive),
+    )

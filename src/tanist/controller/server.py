@@ -1,0 +1,145 @@
+"""The controller at work: it owns the ports, the tasks and the session with the registry."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from tanist.clock import Clock, SystemClock
+from tanist.controller.handlers import Context, bound_handlers
+from tanist.controller.keeping import GroupKeeper
+from tanist.controller.leading import Leading, OpenSession
+from tanist.controller.reigns import Reigns
+from tanist.controller.settings import ControllerSettings, LiveSettings
+from tanist.coord import Registry, open_registry
+from tanist.errors import ConfigError, lone_error
+from tanist.remoting import (
+    ClientLimits,
+    Connection,
+    RemotingClient,
+    RemotingServer,
+    ServerLimits,
+    TlsSettings,
+)
+
+_CLOSE_GRACE_S = 2.0
+
+
+class Controller:
+    """One controller. It serves while the block of ``serving`` lasts, once.
+
+    controller = Controller(ControllerSettings(listen_port=0, controller_store_path="/var/lib/tanist"))
+    async with controller.serving():
+        print(controller.address)
+    """
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        *,
+        server_limits: ServerLimits | None = None,
+        client_limits: ClientLimits | None = None,
+        tls: TlsSettings | None = None,
+        clock: Clock | None = None,
+        open_session: OpenSession | None = None,
+    ) -> None:
+        """``open_session`` takes the place of the registry that the settings name."""
+        self._settings = LiveSettings(settings)
+        self._clock = clock or SystemClock()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        limits = server_limits or ServerLimits()
+        # Brokers hear of a new master on their own port: they take no requests on connections they opened.
+        self._client = RemotingClient(limits=client_limits, tls=tls)
+        self._leading = Leading(
+            open_session
+            or partial(
+                open_registry,
+                settings.registry_url,
+                timeout_s=settings.coordinator_timeout_millis / 1000,
+                clock=self._clock,
+            ),
+            clock=self._clock,
+            load=self._load,
+            on_begin=self._on_begin,
+            on_end=self._on_end,
+        )
+        self._keeper = GroupKeeper(self._leading)
+        self._reigns = Reigns(
+            self._leading,
+            self._keeper,
+            self._settings,
+            clock=self._clock,
+            notify=self._client.notify,
+            spawn=self._spawn,
+        )
+        context = Context(
+            self._reigns, self._keeper, self._leading, self._settings, limits, self._clock, self._spawn
+        )
+        self._server = RemotingServer(
+            bound_handlers(context), limits=limits, tls=tls, on_close=self._on_connection_lost
+        )
+
+    @property
+    def address(self) -> str:
+        """Where it is reached, with the real port if 0 was asked for."""
+        settings = self._settings.current
+        return settings.address_at(settings.listen_port)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncGenerator[None]:
+        """Serve from the beginning of the block to its end. Raises ConfigError if that can not begin."""
+        await self._listen()
+        try:
+            with lone_error():
+                async with asyncio.TaskGroup() as tasks:
+                    self._tasks = tasks
+                    leading = tasks.create_task(self._leading.run(self.address))
+                    await self._leading.wait_for_first_look()
+                    yield
+                    self._tasks = None
+                    self._reigns.close()
+                    for task in (leading, *self._running):
+                        task.cancel()
+        finally:
+            self._tasks = None
+            self._reigns.close()
+            await self._server.close(_CLOSE_GRACE_S)
+            await self._client.close()
+
+    async def _listen(self) -> None:
+        settings = self._settings.current
+        try:
+            await self._server.start(settings.bind_address, settings.listen_port)
+        except OSError as error:
+            remedy = f"a free port of bindAddress={settings.bind_address} ({error.strerror or error})"
+            raise ConfigError("listenPort", settings.listen_port, remedy) from error
+        # Whoever asks for the settings is told the real port.
+        self._settings.current = msgspec.structs.replace(settings, listen_port=self._server.port)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have something done in the background, or not at all once we stop."""
+        if self._tasks is None:
+            work.close()
+        else:
+            task = self._tasks.create_task(work)
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _load(self, registry: Registry) -> None:
+        await self._keeper.load(registry)
+
+    def _on_begin(self) -> None:
+        self._reigns.on_begin()
+
+    def _on_end(self) -> None:
+        self._keeper.forget()
+        self._reigns.on_end()
+
+    def _on_connection_lost(self, connection: Connection) -> None:
+        # Connections that end because we stop are no news about those at their other ends.
+        if self._tasks is not None:
+            self._reigns.on_connection_lost(connection)

@@ -1,0 +1,86 @@
+"""The controller's settings, under RocketMQ's names where it has them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from tanist.config import parse_settings, to_properties
+from tanist.coord.open import parse_place
+from tanist.errors import ConfigError
+
+UPDATABLE_KEYS = frozenset({"enableElectUncleanMaster", "notifyBrokerRoleChanged"})
+"""What may be changed over the wire, unless ``configBlackList`` names it. A list of what may be, not of what
+may not, for the reasons that the name server has."""
+
+_WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  They are refused as addresses to be reached at.
+
+
+class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a controller is started with."""
+
+    listen_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 9878
+    bind_address: str = "127.0.0.1"
+    advertised_address: str = ""
+    """``host:port`` under which brokers and other controllers reach this one; empty: where it listens."""
+    coordinator: str = ""
+    """Where agreement is kept: ``zk://host:port,host:port/path``; empty: a file under controllerStorePath."""
+    coordinator_timeout_millis: Annotated[int, msgspec.Meta(ge=500, le=60_000)] = 4_000
+    """How long a leader that fell silent is waited for before another controller leads."""
+    controller_store_path: str = "~/controller"
+    enable_elect_unclean_master: bool = False
+    notify_broker_role_changed: bool = True
+    config_black_list: str = "configBlackList;configStorePath"
+
+    def __post_init__(self) -> None:
+        for key, value in (
+            ("bindAddress", self.bind_address),
+            ("controllerStorePath", self.controller_store_path),
+        ):
+            if not value:
+                raise ConfigError(key, value, "a value that is not empty")
+        parse_place(self.registry_url)
+        if not self.advertised_address and self.bind_address in _WILDCARDS:
+            found = f"host:port at which brokers reach this controller, as bindAddress={self.bind_address}"
+            raise ConfigError("advertisedAddress", self.advertised_address, found)
+        if self.advertised_address and not _is_address(self.advertised_address):
+            raise ConfigError("advertisedAddress", self.advertised_address, "host:port")
+
+    @property
+    def registry_url(self) -> str:
+        """Which registry to open."""
+        return self.coordinator or str(Path(self.controller_store_path).expanduser() / "registry.db")
+
+    @property
+    def black_list(self) -> frozenset[str]:
+        return frozenset(key.strip() for key in self.config_black_list.split(";"))
+
+    def address_at(self, port: int) -> str:
+        """Where this controller is reached if it listens on this port."""
+        if self.advertised_address:
+            return self.advertised_address
+        host = self.bind_address
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class LiveSettings:
+    """The settings as they are now: some can be changed while the controller runs."""
+
+    def __init__(self, settings: ControllerSettings) -> None:
+        self.current = settings
+
+    @property
+    def updatable_keys(self) -> frozenset[str]:
+        return UPDATABLE_KEYS - self.current.black_list
+
+    def update(self, changes: Mapping[str, str]) -> None:
+        """Change all of these or, if one value is wrong (ConfigError), none. The keys must be updatable."""
+        assert changes.keys() <= self.updatable_keys
+        changed = to_properties(self.current) | dict(changes)
+        self.current, _ = parse_settings(changed, ControllerSettings, source="an update over the wire")
+
+
+def _is_address(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host) and port.isascii() and port.isdecimal() and 0 < int(port) < 1 << 16

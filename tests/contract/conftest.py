@@ -1,0 +1,17 @@
+"""The homes of the registry, each of which has to pass every test here."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.registries import RegistrySite, SqliteSite, ZooKeeperSite
+
+
+@pytest.fixture(
+    params=["sqlite", pytest.param("zookeeper", marks=pytest.mark.partner("java", "maven"))],
+)
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> RegistrySite:
+    """A registry of each home."""
+    if request.param == "sqlite":
+        return SqliteSite(tmp_path)
+    return ZooKeeperSite(request.getfixturevalue("zookeeper").hosts)

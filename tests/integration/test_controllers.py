@@ -1,0 +1,195 @@
+"""Several controllers on one registry: one leads, and another one when it can not any more."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tanist.controller import Controller
+from tanist.coord import Registry, SessionState
+from tanist.coord.sqlite_registry import SqliteHome, SqliteRegistry
+from tanist.protocol import RequestCode, ResponseCode
+from tests.support.faulty_registry import FaultyRegistry
+from tests.support.played_replicas import (
+    PlayedReplica,
+    beating,
+    controlling,
+    in_time,
+    reign,
+    replicas,
+)
+
+C, R = RequestCode, ResponseCode
+SESSION_S = 2.0
+
+
+@dataclass
+class Sessions:
+    """The sessions of one controller with a registry that several share."""
+
+    home: SqliteHome
+    real: list[SqliteRegistry] = field(default_factory=list[SqliteRegistry])
+    seen: list[FaultyRegistry] = field(default_factory=list[FaultyRegistry])
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Registry]:
+        real = await self.home.open_session(SESSION_S)
+        self.real.append(real)
+        self.seen.append(FaultyRegistry(real))
+        try:
+            yield self.seen[-1]
+        finally:
+            await real.close()
+
+    def expire(self) -> None:
+        """Have the registry end the session that it holds."""
+        real = self.real[-1]
+        self.home.end(real.session_id)
+        real.lose()
+        assert real.session is SessionState.LOST
+
+
+@dataclass
+class Site:
+    """Controllers that share a registry, and their sessions with it."""
+
+    controllers: list[Controller]
+    sessions: list[Sessions]
+    stacks: list[AsyncExitStack]
+
+    @property
+    def addresses(self) -> list[str]:
+        return [each.address for each in self.controllers]
+
+    async def leader(self, asker: PlayedReplica, *, among: list[int] | None = None) -> int:
+        """Which of them leads; it is waited for until all agree."""
+        indexes = among or list(range(len(self.controllers)))
+        async with asyncio.timeout(10):
+            while True:
+                told = [await asker.leader(self.addresses[index]) for index in indexes]
+                leading = [index for index, each in zip(indexes, told, strict=True) if each.is_leader]
+                named = {each.controller_leader_address for each in told}
+                if len(leading) == 1 and named == {self.addresses[leading[0]]}:
+                    return leading[0]
+                await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def site(directory: Path, count: int) -> AsyncGenerator[Site]:
+    async with SqliteHome(directory / "shared.db") as home, AsyncExitStack() as all_of_them:
+        made = Site([], [], [])
+        for number in range(count):
+            sessions = Sessions(home)
+            stack = await all_of_them.enter_async_context(AsyncExitStack())
+            controller = await stack.enter_async_context(
+                controlling(directory / str(number), open_session=sessions.open)
+            )
+            made.controllers.append(controller)
+            made.sessions.append(sessions)
+            made.stacks.append(stack)
+        yield made
+
+
+def test_one_of_several_leads_and_the_others_name_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        asker = PlayedReplica(1, session="s1")
+        async with site(tmp_path, 3) as controllers, replicas(asker):
+            leader = await controllers.leader(asker)
+            at = controllers.addresses[leader]
+            await reign(controllers.controllers[leader], asker)
+            for index, address in enumerate(controllers.addresses):
+                told = await asker.leader(address)
+                assert sorted((told.peers or "").split(";")) == [
+                    "",
+                    *(f"n{n}:{each}" for n, each in enumerate(sorted(controllers.addresses))),
+                ]
+                assert await asker.beat(address) == (1 if index == leader else None)
+                assert (await asker.ask(address, C.GET_CONTROLLER_CONFIG)).code == R.SUCCESS
+                if index == leader:
+                    continue
+                answer = await asker.register(address)
+                assert answer.code == R.CONTROLLER_NOT_LEADER
+                assert f"ask {at}" in (answer.remark or "")
+
+    in_time(scenario())
+
+
+@pytest.mark.parametrize("end", ["stopped", "expired"])
+def test_another_leads_when_the_leader_can_not_and_masters_stay(tmp_path: Path, end: str) -> None:
+    async def scenario() -> None:
+        master, slave = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2")
+        async with site(tmp_path, 3) as controllers, replicas(master, slave):
+            old = await controllers.leader(master)
+            await reign(controllers.controllers[old], master, slave)
+            others = [index for index in range(3) if index != old]
+            async with beating(master, slave, at=controllers.addresses):
+                if end == "stopped":
+                    await controllers.stacks[old].aclose()
+                else:
+                    controllers.sessions[old].expire()
+                    # At once: it does not have to be told by anybody.
+                    assert not (await master.leader(controllers.addresses[old])).is_leader or (
+                        len(controllers.sessions[old].seen) > 1
+                    )
+                new = await controllers.leader(master, among=others if end == "stopped" else None)
+                at = controllers.addresses[new]
+                await master.wait_for_lease(at, epoch=1)
+                view = await slave.view(at)
+                assert (view.master_broker_id, view.master_epoch) == (1, 1)
+                assert (await master.set_members(at, 1)).code == R.SUCCESS
+
+    in_time(scenario())
+
+
+def test_while_the_registry_is_away_nothing_is_promised_and_heartbeats_are_answered(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master, slave = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2")
+        async with site(tmp_path, 1) as controllers, replicas(master, slave):
+            at, (sessions,) = controllers.addresses[0], controllers.sessions
+            await reign(controllers.controllers[0], master, slave)
+            sessions.seen[-1].is_away = True
+            answer = await master.set_members(at, 1)
+            assert answer.code == R.SYSTEM_ERROR
+            assert "the registry does not answer" in (answer.remark or "")
+            # Whether that was done is not known, so neither is who may have a lease.
+            assert await master.beat(at) is None
+            sessions.seen[-1].is_away = False
+            assert (await master.set_members(at, 1)).code == R.SUCCESS
+            assert await master.beat(at) == 1
+
+    in_time(scenario())
+
+
+def test_a_change_whose_answer_was_lost_is_found_out(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master, slave = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2")
+        async with site(tmp_path, 1) as controllers, replicas(master, slave):
+            at, (sessions,) = controllers.addresses[0], controllers.sessions
+            await reign(controllers.controllers[0], master, slave)
+            sessions.seen[-1].loses_answers = True
+            assert (await master.set_members(at, 1)).code == R.SYSTEM_ERROR
+            sessions.seen[-1].loses_answers = False
+            view = await master.view(at)
+            assert [each.broker_id for each in view.in_sync_replicas] == [1]
+
+    in_time(scenario())
+
+
+def test_an_election_that_the_registry_did_not_take_is_tried_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master, slave = PlayedReplica(1), PlayedReplica(2)
+        async with site(tmp_path, 1) as controllers, replicas(master, slave):
+            at, (sessions,) = controllers.addresses[0], controllers.sessions
+            await reign(controllers.controllers[0], master, slave)
+            await slave.beat(at, heartbeat_timeout_ms=60_000)
+            sessions.seen[-1].is_away = True
+            await master.disconnect()
+            await asyncio.sleep(0.1)
+            sessions.seen[-1].is_away = False
+            view = await slave.wait_for_master(at, beyond=1)
+            assert (view.master_broker_id, view.master_epoch) == (2, 2)
+
+    in_time(scenario())

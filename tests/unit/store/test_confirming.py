@@ -1,0 +1,167 @@
+"""A store under a controller: what is not confirmed is in the log and in no index."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tanist.store import MessageStore
+from tests.support.clocks import FakeClock
+from tests.support.messages import SMALL, TOPIC, bodies, kill, make_message, numbered
+
+
+def _open(root: Path) -> MessageStore:
+    return MessageStore.open(root, SMALL, clock=FakeClock(), waits_for_confirm=True)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[MessageStore]:
+    """Messages 0 to 4 are in the log, and the first three are confirmed."""
+    with _open(tmp_path) as store:
+        places = [store.append(make_message(number, keys=f"key{number}")) for number in range(5)]
+        store.dispatcher.confirmed_to = places[2].end
+        store.dispatch()
+        yield store
+
+
+@pytest.mark.behaviour("S2-51")
+def test_consumers_see_nothing_behind_the_confirm_offset(store: MessageStore) -> None:
+    assert bodies(store) == numbered(0, 1, 2)
+    queue = store.queues.find(TOPIC, 0)
+    assert queue is not None
+    assert queue.max_offset == 3
+    assert store.find_by_key(TOPIC, "key2")
+    assert not store.find_by_key(TOPIC, "key3")
+    assert store.offset_at_time(TOPIC, 0, 1 << 60) <= 3
+
+
+@pytest.mark.behaviour("S2-51")
+def test_who_names_a_place_in_the_log_does_not_see_it_either(store: MessageStore) -> None:
+    confirmed_to = store.dispatcher.confirmed_to
+    assert confirmed_to is not None
+    assert store.record_at(confirmed_to) is not None
+    assert store.message_at(confirmed_to) is None
+    assert store.message_at(0) is not None
+
+
+def test_they_see_it_when_it_is_confirmed(store: MessageStore) -> None:
+    store.dispatcher.confirmed_to = store.log.log_end
+    store.dispatch()
+    assert bodies(store) == numbered(0, 1, 2, 3, 4)
+    store.append(make_message(5))
+    store.dispatcher.confirmed_to = store.log.log_end + 1000
+    assert store.dispatch() == 1
+
+
+def test_a_message_is_indexed_from_what_is_known_although_it_had_to_wait(
+    store: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_again(*_: object) -> int:
+        pytest.fail("the log is read again")
+
+    monkeypatch.setattr(store.dispatcher, "_batch", read_again)
+    store.append(make_message(5))
+    store.dispatcher.confirmed_to = store.log.log_end
+    assert store.dispatch() == 3
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "closed"])
+def test_after_a_restart_it_waits_again(tmp_path: Path, is_killed: bool) -> None:
+    store = _open(tmp_path)
+    first = store.append(make_message(0))
+    store.append(make_message(1))
+    store.dispatcher.confirmed_to = first.end
+    store.dispatch()
+    store.checkpoint()
+    if is_killed:
+        kill(store)
+    else:
+        store.close()
+    with _open(tmp_path) as again:
+        assert bodies(again) == numbered(0)
+        assert again.log.log_end > first.end
+        again.dispatcher.confirmed_to = again.log.log_end
+        again.dispatch()
+        assert bodies(again) == numbered(0, 1)
+
+
+def test_what_was_confirmed_at_the_last_checkpoint_is_indexed_at_once(tmp_path: Path) -> None:
+    store = _open(tmp_path)
+    store.append(make_message(0))
+    end = store.append(make_message(1)).end
+    store.dispatch()
+    # It is known to be confirmed, and not indexed yet.
+    store.dispatcher.confirmed_to = end + 500
+    store.checkpoint()
+    kill(store)
+    with _open(tmp_path) as again:
+        assert again.dispatcher.confirmed_to == end
+        assert bodies(again) == numbered(0, 1)
+
+
+def test_with_fixed_roles_all_is_indexed(tmp_path: Path) -> None:
+    store = _open(tmp_path)
+    store.append(make_message(0))
+    kill(store)
+    with MessageStore.open(tmp_path, SMALL, clock=FakeClock()) as again:
+        assert bodies(again) == numbered(0)
+        assert again.dispatcher.confirmed_to is None
+
+
+def test_a_queue_goes_on_behind_what_is_not_confirmed(tmp_path: Path) -> None:
+    store = _open(tmp_path)
+    for number in range(3):
+        store.append(make_message(number))
+    kill(store)
+    with _open(tmp_path) as again:
+        assert bodies(again) == []
+        assert again.append(make_message(3)).queue_offset == 3
+
+
+def test_a_cut_behind_the_confirm_offset_leaves_the_queues_offsets_right(store: MessageStore) -> None:
+    fourth = store.log.log_end
+    store.append(make_message(5))
+    store.truncate_to(fourth)
+    assert bodies(store) == numbered(0, 1, 2)
+    assert store.append(make_message(6)).queue_offset == 5
+    store.dispatcher.confirmed_to = store.log.log_end
+    store.dispatch()
+    assert bodies(store) == numbered(0, 1, 2, 3, 4, 6)
+
+
+def test_a_slave_knows_the_queues_offsets_before_it_writes(tmp_path: Path, store: MessageStore) -> None:
+    with _open(tmp_path / "slave") as slave:
+        slave.append_raw(0, store.log.read(0, store.log.log_end))
+        slave.count_queue_offsets()
+        assert slave.append(make_message(5)).queue_offset == 5
+
+
+class TestDeletions:
+    def test_what_waited_when_its_topic_was_deleted_never_shows(self, store: MessageStore) -> None:
+        store.delete_topics({TOPIC})
+        kept = store.append(make_message(5))
+        store.dispatcher.confirmed_to = store.log.log_end
+        store.dispatch()
+        assert bodies(store) == numbered(5)
+        assert kept.queue_offset == 5
+
+    def test_also_if_nothing_of_it_was_confirmed(self, store: MessageStore) -> None:
+        store.append(make_message(7, topic="TopicB"))
+        store.delete_topics({"TopicB"})
+        store.dispatcher.confirmed_to = store.log.log_end
+        store.dispatch()
+        assert bodies(store, topic="TopicB") == []
+
+    def test_a_slave_hides_it_too(self, tmp_path: Path, store: MessageStore) -> None:
+        store.delete_topics({TOPIC})
+        with _open(tmp_path / "slave") as slave:
+            slave.append_raw(0, store.log.read(0, store.log.log_end))
+            slave.follow_deletions(store.deleted_topics)
+            slave.dispatcher.confirmed_to = slave.log.log_end
+            slave.dispatch()
+            assert bodies(slave) == []
+
+    def test_a_queue_is_not_removed_while_something_waits_for_it(self, store: MessageStore) -> None:
+        store.append(make_message(7, topic="TopicB"))
+        assert store.remove_expired_queues({"TopicB"}) == 0
+        assert store.append(make_message(8, topic="TopicB")).queue_offset == 1
