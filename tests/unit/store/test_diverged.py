@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from tanist.errors import DiskFull, OffsetOutOfRange
-from tanist.store import MessageStore
+from tanist.model.message import SysFlag
+from tanist.model.topics import SCHEDULE_TOPIC
+from tanist.store import MessageStore, plain_records
 from tanist.store.diverged import FOLDER_NAME, diverged_folders, read_diverged, read_report
 from tests.support.clocks import FakeClock
 from tests.support.failing_disk import FailingDisk, Stopped
@@ -55,6 +57,33 @@ def test_what_is_kept_can_be_read_and_tells_what_it_is(tmp_path: Path) -> None:
         report = read_report(diverged_folders(tmp_path)[1])
         assert report is not None
         assert [part.epoch for part in report.epochs] == [3]
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+def test_messages_of_every_kind_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_native: bool
+) -> None:
+    if not is_native:
+        monkeypatch.setattr(plain_records, "native", None)
+    with open_store(tmp_path) as store:
+        for number in range(30):
+            store.append(
+                make_message(number, topic=f"topic-{number % 3}", queue_id=number % 2, body_bytes=200)
+            )
+            store.append(make_message(number, topic="half", sys_flag=SysFlag.PREPARED))
+            store.append(make_message(number, topic="long" * 40))
+            store.append(make_message(number, topic=SCHEDULE_TOPIC, queue_id=2, DELAY="3"))
+        store.keep_diverged(0)
+    (folder,) = diverged_folders(tmp_path)
+    report = read_report(folder)
+    assert report is not None
+    assert report.topics == {
+        **{f"topic-{number}": 10 for number in range(3)},
+        "half": 30,
+        "long" * 40: 30,
+        SCHEDULE_TOPIC: 30,
+    }
+    assert len(list(read_diverged(folder, report))) == report.message_count == 120
 
 
 def test_what_was_kept_before_stays_when_the_clock_does_not_go_on(tmp_path: Path) -> None:
