@@ -4,7 +4,7 @@ A caller asks three things of an error: whose fault is it, may I try again, does
 survive? The class answers; the fields say what was asked, what was found and what to do.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -166,7 +166,7 @@ class TooBusy(RemotingError):
         self.waiting = waiting
 
 
-class NoLeader(RemotingError):
+class NoLeader(ReplicationError):
     """None of the controllers names one that leads: nothing can be decided now."""
 
     def __init__(self, reasons: str) -> None:
@@ -174,7 +174,7 @@ class NoLeader(RemotingError):
         self.reasons = reasons
 
 
-class NoRole(MQError):
+class NoRole(ReplicationError):
     """A replica can not take a role under its controller yet; the text says why."""
 
 
@@ -188,10 +188,12 @@ class ResponseError(MQError):
     retriable: ClassVar[bool] = False
     refresh_route: ClassVar[bool] = False
 
-    def __init__(self, code: int, remark: str) -> None:
+    def __init__(self, code: int, remark: str, *, ext: Mapping[str, str] | None = None) -> None:
         super().__init__(f"{remark} (response code {code})")
         self.code = code
         self.remark = remark
+        self.ext = {} if ext is None else dict(ext)
+        """Fields that the answer carries beside the two."""
 
 
 @contextmanager

@@ -144,14 +144,15 @@ def test_a_closed_watch_calls_nobody(site: RegistrySite) -> None:
 
 def test_a_closed_session_calls_nobody(site: RegistrySite) -> None:
     async def story(ours: Registry, theirs: Registry) -> None:
-        calls, other = Calls(), Calls()
+        calls, late, other = Calls(), Calls(), Calls()
         ours.watch("/record", calls)
         theirs.watch("/record", other)
         await calls.more()
         await other.more()
         await ours.close()
+        ours.watch("/record", late)
         await theirs.commit(Create("/record", b""))
         await other.more()
-        assert calls.count == 1
+        assert [calls.count, late.count] == [1, 0]
 
     _run(site, story)

@@ -228,7 +228,7 @@ def test_when_all_brokers_are_gone_nothing_is_stored_for_sure() -> None:
         await cluster.brokers["a"].server.close(grace_s=0)
         await turns()
         with pytest.raises(SendFailed) as failed:
-            await producer.send(M)
+            await producer.send(M, timeout_s=0.3)
         assert not failed.value.may_be_stored
         assert isinstance(failed.value.__cause__, ConnectFailed)
 

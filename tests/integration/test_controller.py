@@ -210,10 +210,11 @@ def test_an_unclean_election_tells_what_may_be_lost(tmp_path: Path, caplog: pyte
             at = controller.address
             await reign(controller, first)
             await second.join(at)
-            changes = encode_config({"enableElectUncleanMaster": "true"})
-            assert (await second.ask(at, C.UPDATE_CONTROLLER_CONFIG, body=changes)).code == R.SUCCESS
             await second.beat(at, log_end=77, epoch=1, heartbeat_timeout_ms=60_000)
             await first.disconnect()
+            await second.wait_for_no_master(at)
+            changes = encode_config({"enableElectUncleanMaster": "true"})
+            assert (await second.ask(at, C.UPDATE_CONTROLLER_CONFIG, body=changes)).code == R.SUCCESS
             view = await second.wait_for_master(at, beyond=1)
             assert view.master_broker_id == 2
 

@@ -227,3 +227,24 @@ def test_a_leader_in_doubt_promises_nothing_and_sees_to_what_happened_when_it_is
                 await asyncio.sleep(0.005)
 
     in_time(scenario())
+
+
+def test_a_death_that_was_told_to_a_follower_is_known_when_it_leads(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master = PlayedReplica(1, session="s1", timeout_ms=60_000)
+        slave = PlayedReplica(2, session="s2", timeout_ms=60_000)
+        async with site(tmp_path, 2) as controllers, replicas(master, slave):
+            old = await controllers.leader(master)
+            await reign(controllers.controllers[old], master, slave)
+            new = 1 - old
+            at = controllers.addresses[new]
+            for each in (master, slave):
+                await each.beat(at)
+            await controllers.stacks[old].aclose()
+            assert (await master.report_dead(at)).code == R.SUCCESS
+            await controllers.leader(master, among=[new])
+            # Its lease would run for another minute.
+            view = await slave.wait_for_master(at, beyond=1)
+            assert (view.master_broker_id, view.master_epoch) == (2, 2)
+
+    in_time(scenario())

@@ -139,6 +139,26 @@ def test_a_silent_peer_times_out_and_its_connection_serves_on(run: Run) -> None:
 
 
 @on_both_loops
+def test_a_silent_peer_can_be_given_up_for_a_new_connection(run: Run) -> None:
+    async def scenario() -> None:
+        lost: list[str] = []
+        handlers: dict[int, Handler] = {**HANDLERS, PARK: lambda _request, _connection: None}
+        async with serving(handlers) as server, asking(on_disconnect=lost.append) as client:
+            address = address_of(server)
+            client.give_up(address, "there is none yet")
+            await ask(client, address)
+            waiting = asyncio.ensure_future(ask(client, address, PARK))
+            await asyncio.sleep(0)
+            client.give_up(address, "it is silent")
+            with pytest.raises(ConnectionLost, match="it is silent"):
+                await in_time(waiting)
+            await until(lambda: lost == [address])
+            assert (await ask(client, address)).body == b"x"
+
+    run(scenario())
+
+
+@on_both_loops
 def test_a_refused_connection_is_reported_with_its_address(run: Run) -> None:
     async def scenario() -> None:
         address = unused_address()

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from tanist.admin.asking import asking
@@ -14,6 +15,7 @@ from tanist.broker.settings import BrokerRole
 from tanist.ha.settings import HaSettings
 from tanist.model.topics import TopicConfig
 from tanist.nameserver import NameServer, NameServerSettings
+from tanist.protocol.response_errors import NotMaster
 from tanist.store import StoreSettings
 from tests.support.requests import TOPIC, send_request
 
@@ -79,6 +81,9 @@ def test_a_slave_that_starts_first_finds_its_master_and_finds_it_again_elsewhere
                     assert figures(master.metrics)["tanist_ha_slaves"] == 1
                     assert figures(master.metrics)["tanist_ha_slave_lag_bytes"] == 0
                     assert figures(slave.metrics)["tanist_ha_following"] == 1
+                    with pytest.raises(NotMaster, match=f"its master at {master.address}") as refusal:
+                        await wire.ask(slave.address, send_request())
+                    assert refusal.value.master_address == master.address
                 assert figures(master.metrics) == {}
             assert 0 < ends[0] < ends[1]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tanist.controller import decisions
+from tanist.controller import decisions, registering
 from tanist.controller.decisions import Decision
 from tanist.controller.election import BY_CONTROLLER, Situation, elect, needs_election
 from tanist.controller.group_record import GroupRecord, decode_group, encode_group
@@ -102,7 +102,7 @@ def apply(world: World, data: st.DataObject) -> None:
         applied_broker_id=broker_id,
         register_check_code=f"127.0.0.1:{broker_id};5",
     )
-    world.commit(decisions.apply_id(world.record, request))
+    world.commit(registering.apply_id(world.record, request))
 
 
 def register(world: World, data: st.DataObject) -> None:
@@ -113,7 +113,7 @@ def register(world: World, data: st.DataObject) -> None:
         broker_address=f"127.0.0.1:{data.draw(st.integers(1, 9))}",
     )
     is_there = world.record is not None and is_in_office(world.record, world.live.members(NAME))
-    world.commit(decisions.register(world.record, request, is_master_there=is_there, ha_address=None))
+    world.commit(registering.register(world.record, request, is_master_there=is_there, ha_address=None))
 
 
 def beat(world: World, data: st.DataObject) -> None:
@@ -196,7 +196,7 @@ def clean(world: World, data: st.DataObject) -> None:
     )
     situation = world.situation()
     world.commit(
-        decisions.clean(
+        registering.clean(
             world.record, request, alive=situation.alive, is_lease_running=situation.is_lease_running
         )
     )

@@ -16,6 +16,7 @@ from tanist.protocol import ha_autoswitch, ha_classic, ha_link
 from tanist.protocol.ha_hello import (
     MAX_TAIL_BYTES,
     Accepted,
+    AlignFirst,
     Authentication,
     HelloReader,
     MasterHello,
@@ -23,6 +24,7 @@ from tanist.protocol.ha_hello import (
     Refused,
     SlaveHello,
     SlaveProof,
+    Verdict,
     decode_master_hello,
     decode_slave_hello,
     decode_slave_proof,
@@ -233,8 +235,10 @@ GROUPS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40).filter(
     lambda text: text.isprintable() and len(text.encode()) <= 127
 )
 SLAVE_HELLOS = st.builds(SlaveHello, GROUPS, OFFSETS, NONCES)
-VERDICTS = st.builds(Accepted, OFFSETS) | st.builds(
-    Refused, st.sampled_from(Refusal), st.text(st.characters(codec="utf-8"), max_size=32)
+VERDICTS = (
+    st.builds(Accepted, OFFSETS)
+    | st.builds(Refused, st.sampled_from(Refusal), st.text(st.characters(codec="utf-8"), max_size=32))
+    | st.builds(AlignFirst, EPOCHS)
 )
 AUTHENTICATIONS = st.sampled_from(Authentication)
 
@@ -274,7 +278,7 @@ def test_hello_messages_decode_to_what_was_encoded(
     hello: SlaveHello,
     answer: MasterHello,
     proof: SlaveProof,
-    verdict: Accepted | Refused,
+    verdict: Verdict,
     authentication: Authentication,
 ) -> None:
     tail = bytes(32) if authentication is Authentication.SECRET else b""

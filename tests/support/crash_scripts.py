@@ -153,7 +153,7 @@ def replicate(machine: Machine) -> None:
             store.queues.write()
         if turn % 5 == 4:
             store.checkpoint()
-    ledger.truncate(store, 11)
+    ledger.truncate(store, 11, keeps_rest=True)
     ledger.append(store)
     ledger.flush(store)
 

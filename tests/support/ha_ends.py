@@ -1,7 +1,7 @@
 """A master's port and a slave's follower, each on a store of its own and without the brokers around them."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -18,27 +18,38 @@ from tanist.store.flush import FlushOutcome
 from tests.support.links import INCARNATION, KEYS
 
 
-def make_follower(store: MessageStore, *, broker_id: int = 1, refuses: bool = False) -> Follower:
-    """A slave, which may find its disk full."""
+def make_follower(
+    store: MessageStore,
+    settings: HaSettings | None = None,
+    *,
+    broker_id: int = 1,
+    refuses: bool = False,
+    epoch: int = 0,
+) -> Follower:
+    """A slave, which may find its disk full. With an epoch a controller told it of its master."""
 
     def append(log_offset: int, body: memoryview) -> int:
         if refuses:
             raise NotWritable("the disk is full")
         return store.append_raw(log_offset, body)
 
+    def confirm_to(log_offset: int) -> None:
+        store.dispatcher.confirmed_to = log_offset
+
     return Follower(
         Slave(
             store=store,
             keys=KEYS,
-            settings=HaSettings(),
+            settings=settings or HaSettings(),
             broker_id=broker_id,
             append=append,
             truncate_to=store.truncate_to,
             begin_epoch=store.follow_epoch,
-            confirm_to=lambda _log_offset: None,
+            confirm_to=confirm_to,
             when_flushed=lambda _end, done: done(FlushOutcome.FLUSHED),
             sink=None,
             clock=SystemClock(),
+            epoch=epoch,
         )
     )
 
@@ -56,10 +67,16 @@ async def following(follower: Follower) -> AsyncGenerator[asyncio.Task[None]]:
 
 @asynccontextmanager
 async def serving_log(
-    store: MessageStore, settings: HaSettings | None = None
+    store: MessageStore,
+    settings: HaSettings | None = None,
+    *,
+    epoch: int = 0,
+    confirmed_to: Callable[[], int] | None = None,
+    on_newer_epoch: Callable[[int], None] | None = None,
+    port: int = 0,
 ) -> AsyncGenerator[tuple[str, Acceptor]]:
     """A master's port that serves this store, and its address."""
-    bound = bind_port("127.0.0.1", 0)
+    bound = bind_port("127.0.0.1", port)
     store.make_incarnation(INCARNATION)
     acceptor = Acceptor(
         Master(
@@ -70,6 +87,9 @@ async def serving_log(
             on_replicas=lambda: None,
             make_feed=None,
             clock=SystemClock(),
+            epoch=epoch,
+            confirmed_to=confirmed_to,
+            on_newer_epoch=on_newer_epoch,
         )
     )
     await acceptor.start(bound)

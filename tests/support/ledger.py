@@ -20,6 +20,7 @@ from tanist.protocol.record import Record, check_record, decode_record
 from tanist.protocol.tags import index_keys, tags_code
 from tanist.store.config_table import ConfigTable, ConsumerOffsetTable
 from tanist.store.disk import Disk
+from tanist.store.diverged import diverged_folders, read_diverged, read_report
 from tanist.store.store import MessageStore
 from tests.support.messages import make_message
 
@@ -51,6 +52,8 @@ class Ledger:
         """What is being appended: it may be there, or the first part of it."""
         self.flushed_to = 0
         self.truncating_to: int | None = None
+        self.kept_rest: list[tuple[int, bytes | memoryview]] = []
+        """What was on disk and was to be cut, by log offset: the log has it, or a folder beside it."""
         self.log_starts = range(1)
         """Where the log may begin."""
         self.epochs: list[Epochs] = [()]
@@ -103,9 +106,16 @@ class Ledger:
             (written.end for written in self.written if written.end <= flushed_to), default=0
         )
 
-    def truncate(self, store: MessageStore, keep_count: int) -> None:
-        """Cut behind the first messages."""
-        self.truncating_to = log_offset = self.written[keep_count].log_offset
+    def truncate(self, store: MessageStore, keep_count: int, *, keeps_rest: bool = False) -> None:
+        """Cut behind the first messages. The rest is gone, or kept as what no other replica has."""
+        log_offset = self.written[keep_count].log_offset
+        if keeps_rest:
+            self.flush(store)
+            self.kept_rest = [
+                (written.log_offset, written.message.body) for written in self.written[keep_count:]
+            ]
+            store.keep_diverged(log_offset)
+        self.truncating_to = log_offset
         cut = EpochHistory(store.epochs.epochs)
         cut.cut(log_offset)
         self.epochs = [*self.epochs, cut.epochs]
@@ -179,8 +189,20 @@ class Ledger:
         assert store.epochs.last is None or store.epochs.last.start <= store.log.log_end
         histories = [_without_lost(epochs, store.log.log_end) for epochs in self.epochs]
         assert store.epochs.epochs in histories, f"{store.epochs.epochs} is none of {histories}"
+        if self.kept_rest:
+            self._check_rest(store, found)
         table = ConfigTable(Disk(), store.root, ConsumerOffsetTable).load()
         assert table in self.tables, "the table is neither the old one nor the new one"
+
+    def _check_rest(self, store: MessageStore, found: "list[tuple[Record, bytes]]") -> None:
+        in_log = [(record.log_offset, bytes(record.body)) for record, _ in found]
+        reports = {folder: read_report(folder) for folder in diverged_folders(store.root)}
+        kept = [
+            [(record.log_offset, bytes(record.body)) for record in read_diverged(folder, report)]
+            for folder, report in reports.items()
+            if report is not None
+        ]
+        assert set(self.kept_rest) <= set(in_log) or self.kept_rest in kept, "what was cut is not kept"
 
     def _check_log(self, store: MessageStore, found: "list[tuple[Record, bytes]]") -> None:
         log_start, log_end = store.log.log_start, store.log.log_end

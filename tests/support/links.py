@@ -18,6 +18,7 @@ from tanist.ha.actions import (
     StartTransfer,
     TakeAck,
     TruncateTo,
+    TrustPeer,
 )
 from tanist.ha.admission import MasterLog
 from tanist.ha.keys import HaKeys
@@ -74,6 +75,7 @@ class MasterSide:
     confirmed_to: int = 0
     link: MasterLink = field(init=False)
     newer_epoch: int | None = None
+    is_slave_trusted: bool = False
     acked: list[int] = field(default_factory=list[int])
     started: StartTransfer | None = None
     closed: CloseLink | None = None
@@ -107,6 +109,8 @@ class MasterSide:
                     self.started = action
                 case TakeAck(acked_to):
                     self.acked.append(acked_to)
+                case TrustPeer():
+                    self.is_slave_trusted = True
                 case NewerEpoch(epoch):
                     self.newer_epoch = epoch
                 case CloseLink():

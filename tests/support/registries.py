@@ -9,6 +9,7 @@ async with site.sessions(2) as (ours, theirs):
 
 import asyncio
 import itertools
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -161,7 +162,7 @@ class ZooKeeperSite:
         """Time passes."""
 
     def now_s(self) -> float:
-        return asyncio.get_running_loop().time()
+        return time.monotonic()
 
     def _close_session(self, client_id: tuple[int, bytes]) -> None:
         thief = KazooClient(self._hosts, timeout=_ZOOKEEPER_TIMEOUT_S, client_id=client_id)

@@ -23,6 +23,8 @@ class Relay:
     def __init__(self, address: str) -> None:
         self._target = address
         self._is_cut = False
+        self._flows = threading.Event()
+        self._flows.set()
         self._lock = threading.Lock()
         self._sockets: set[socket.socket] = set()
         self._listener = socket.create_server((_HOST, 0))
@@ -54,11 +56,17 @@ class Relay:
             for end in self._sockets:
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
+        self._flows.set()
+
+    def hold(self) -> None:
+        """Keep what anybody says until the cable is cut or mended; connections stay open."""
+        self._flows.clear()
 
     def mend(self) -> None:
-        """Who calls from now on is connected again."""
+        """Who calls from now on is connected again, and hears what was held."""
         with self._lock:
             self._is_cut = False
+        self._flows.set()
 
     def lead_to(self, address: str) -> None:
         """Drop who is connected; who calls from now on reaches this address."""
@@ -99,6 +107,7 @@ class Relay:
             while data := source.recv(_READ_BYTES):
                 if heard is not None:
                     heard += data
+                self._flows.wait()
                 sink.sendall(data)
         self._hang_up(source, sink)
         with self._lock:

@@ -131,7 +131,13 @@ class Broker:
         root = Path(self._settings.store_path_root_dir)
         host = pack_host(self._settings.broker_ip1, self._settings.listen_port)
         with (
-            MessageStore.open(root, self._store_settings, store_host=host, clock=self._clock) as store,
+            MessageStore.open(
+                root,
+                self._store_settings,
+                store_host=host,
+                clock=self._clock,
+                waits_for_confirm=self._settings.enable_controller_mode,
+            ) as store,
             lone_error(),
         ):
             async with asyncio.TaskGroup() as tasks:

@@ -43,7 +43,7 @@ class ClientPorts:
         self._use(all_routes(self._state, self._pulls, keeper))
 
     def serve_as_slave(self) -> None:
-        self._use(without_writes(self._routes()))
+        self._use(without_writes(self._routes(), lambda: self._state.replication.master_address))
 
     def serve_fenced(self, reason: str) -> None:
         """Refuse all that reads or writes messages: there is no role yet, or it was just taken away."""

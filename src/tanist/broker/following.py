@@ -29,6 +29,7 @@ class Following:
 
     def use_master(self, place: MasterPlace) -> None:
         """The master is here now."""
+        self._state.replication.master_address = place.address
         self.follower.use_master(place.ha_address)
         self.sync.use_master(place.address)
 
@@ -52,7 +53,7 @@ class Following:
             return
         if self.follower.status.is_refused:
             raise ForeignLog("it does not take our log; see haStatus")
-        if state.ha.ha_compatibility is HaCompatibility.CLASSIC:
+        if state.ha.ha_compatibility is not HaCompatibility.NONE:
             return
         body = await ask_for_table(self._client, master, RequestCode.GET_BROKER_HA_STATUS)
         told = decode_java_json(body, HARuntimeInfo)

@@ -34,7 +34,9 @@ def ha_bind_address(settings: BrokerSettings, ha: HaSettings) -> str:
     machine alone, unless the config says in so many words that it need not be.
     """
     is_guarded = bool(ha.ha_secret) or ha.ha_authentication is HaAuthentication.TLS
-    is_meant = ha.ha_authentication is HaAuthentication.NONE or ha.ha_compatibility is HaCompatibility.CLASSIC
+    is_meant = (
+        ha.ha_authentication is HaAuthentication.NONE or ha.ha_compatibility is not HaCompatibility.NONE
+    )
     if is_guarded or is_meant:
         return settings.bind_address
     return "::1" if ":" in settings.bind_address else "127.0.0.1"

@@ -100,10 +100,15 @@ class PendingAnswers:
     @property
     def has_room(self) -> bool:
         """Whether ``check`` has nothing against one more."""
-        return self._count < MAX_WAITING_SENDS and self._refusal() is None
+        return (
+            self._count < MAX_WAITING_SENDS
+            and (self._reign is None or self._reign.refusal() is None)
+            and self._refusal() is None
+        )
 
     def check(self, *, is_waiting: bool) -> None:
         """Refuse a message that can not be made safe, or, if its sender waits, one too many."""
+        self.check_right()
         if (refusal := self._refusal()) is not None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, refusal)
         if is_waiting and self._count >= MAX_WAITING_SENDS:
@@ -112,9 +117,12 @@ class PendingAnswers:
             )
 
     def check_right(self) -> None:
-        """Refuse a message whose sender waits for nobody, if this master has no right to take it."""
+        """Refuse a message, also one whose sender waits for nobody, if this master may not take it.
+
+        With a code at which clients ask for the route again: another may be master by now.
+        """
         if self._reign is not None and (refusal := self._reign.refusal()) is not None:
-            raise ResponseError(ResponseCode.SYSTEM_ERROR, refusal)
+            raise ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, refusal)
 
     def answer_when_safe(
         self, place: Appended, connection: Connection, frame: bytes, *, tells_why_not: bool = True
@@ -203,8 +211,6 @@ class PendingAnswers:
         )
 
     def _refusal(self) -> str | None:
-        if self._reign is not None and (refusal := self._reign.refusal()) is not None:
-            return refusal
         return None if self._double_write is None else self._double_write.refusal(self._store.log.log_end)
 
     # Deadlines

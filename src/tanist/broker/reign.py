@@ -166,7 +166,7 @@ class Reign:
                     now_s=now_s,
                     held_from=replica.held_from,
                     # Whose word does not count for a send does not count here.
-                    is_learner=not replica.counts,
+                    is_learner=replica.is_learner or not replica.counts,
                 )
             )
         self._settle()

@@ -54,6 +54,8 @@ class Replication:
         """A master's port, while it serves."""
         self.follower: Follower | None = None
         """A slave's link, while it serves."""
+        self.master_address: str | None = None
+        """Where a slave's master serves clients, as far as the slave has heard."""
 
     def _begin_anew(self) -> None:
         """Nothing of what slaves said to another master, or to this one before, is believed."""

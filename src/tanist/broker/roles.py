@@ -157,7 +157,7 @@ class Roles:
 
     async def _take_over(self, order: MasterOrder, stack: AsyncExitStack) -> None:
         state = self._state
-        await self._own_log(order.epoch)
+        await self._own_log(order)
         self._use_role(BrokerRole.SYNC_MASTER, MASTER_ID, order.epoch)
         state.topics.use_epoch(order.epoch)
         lowered = state.offsets.lower_to(
@@ -204,18 +204,20 @@ class Roles:
         # Whoever delivers next reads the queues again; what waits here is another's.
         self._state.delays.rest()
 
-    async def _own_log(self, epoch: int) -> None:
-        """Make the log one that a master can go on with: whole, indexed to its end, under its epoch."""
-        store = self._state.store
-        store.dispatcher.confirmed_to = None
+    async def _own_log(self, order: MasterOrder) -> None:
+        """Make the log one that a master can go on with: whole, indexed as far as confirmed, in its epoch."""
+        store, epoch = self._state.store, order.epoch
+        if store.whole_to < store.log.log_end:
+            # The last master sent a part of a record, and nobody will send its rest.
+            store.truncate_to(store.whole_to)
+        if order.sync_state_set == {self._broker_id()}:
+            # Nobody else can be elected, so all that is here stays.
+            store.dispatcher.confirmed_to = store.log.log_end
         has_more = True
         while has_more:
             has_more = store.dispatch_some()
             # Others are served between two parts.
             await asyncio.sleep(0)
-        if store.dispatcher.dispatched_to < store.log.log_end:
-            # The last master sent a part of a record, and nobody will send its rest.
-            store.truncate_to(store.dispatcher.dispatched_to)
         store.count_queue_offsets()
         last = store.epochs.last
         if last is not None and epoch == last.epoch:
@@ -228,6 +230,7 @@ class Roles:
 
     async def _follow(self, order: SlaveOrder, stack: AsyncExitStack) -> None:
         self._use_role(BrokerRole.SLAVE, self._broker_id(), order.epoch)
+        self._state.replication.master_address = order.master_address
         following = self._following = await stack.enter_async_context(self._duties.slave())
         stack.callback(self._stop_following)
         if order.master is not None:

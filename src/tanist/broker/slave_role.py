@@ -4,11 +4,12 @@ The codes are those of RocketMQ's slaves, and where versions differ those of 4.9
 own topics and groups, until the next look at the master undoes it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tanist.errors import ResponseError
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
+from tanist.protocol.response_errors import NotMaster
 from tanist.remoting import Connection, Handler
 
 _MESSAGES = (
@@ -43,7 +44,6 @@ _ALWAYS = frozenset(
         RequestCode.REBUILD_SLAVE,
     }
 )
-_IS_SLAVE = "this broker is a slave and follows its master; ask the master"
 REFUSED: Mapping[int, ResponseCode] = {
     **dict.fromkeys(_MESSAGES, ResponseCode.SERVICE_NOT_AVAILABLE),
     **dict.fromkeys(_TABLES, ResponseCode.SYSTEM_ERROR),
@@ -52,10 +52,15 @@ REFUSED: Mapping[int, ResponseCode] = {
 """What is refused, and with which code."""
 
 
-def without_writes(routes: Mapping[int, Handler]) -> dict[int, Handler]:
-    """The routes of a slave: the same, but what only a master does is refused."""
+MasterFinder = Callable[[], str | None]
+"""Tells where the master serves clients; None if that is not known."""
+
+
+def without_writes(routes: Mapping[int, Handler], find_master: MasterFinder) -> dict[int, Handler]:
+    """The routes of a slave: the same, but what only a master does is refused, with the way to the master."""
     return {
-        code: _refusing(REFUSED[code]) if code in REFUSED else handler for code, handler in routes.items()
+        code: _refusing(REFUSED[code], find_master) if code in REFUSED else handler
+        for code, handler in routes.items()
     }
 
 
@@ -64,12 +69,18 @@ def fenced(routes: Mapping[int, Handler], reason: str) -> dict[int, Handler]:
 
     What its log ends with may have to be cut, so nobody must see it.
     """
-    refuse = _refusing(ResponseCode.SERVICE_NOT_AVAILABLE, reason)
+
+    def refuse(_command: Command, _connection: Connection) -> Command:
+        raise ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, reason)
+
     return {code: handler if code in _ALWAYS else refuse for code, handler in routes.items()}
 
 
-def _refusing(code: ResponseCode, reason: str = _IS_SLAVE) -> Handler:
+def _refusing(code: ResponseCode, find_master: MasterFinder) -> Handler:
     def refuse(_command: Command, _connection: Connection) -> Command:
-        raise ResponseError(code, reason)
+        address = find_master()
+        place = f" at {address}" if address is not None else ""
+        remark = f"this broker is a slave and follows its master{place}; ask the master"
+        raise NotMaster(code, remark, master_address=address)
 
     return refuse

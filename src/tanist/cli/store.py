@@ -11,6 +11,7 @@ from rich.table import Table
 
 from tanist.cli.demo import demo
 from tanist.cli.describe import describe_record, describe_store
+from tanist.cli.diverged import diverged
 from tanist.cli.repair import repair
 from tanist.store.reader import StoreReader
 from tanist.store.verify import VerifyReport, verify
@@ -31,6 +32,7 @@ def store() -> None:
 
 
 store.add_command(demo)
+store.add_command(diverged)
 store.add_command(repair)
 
 

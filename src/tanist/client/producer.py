@@ -55,7 +55,8 @@ class Producer:
 
     A send that fails is tried again, ``retries`` times and within ``timeout_s``, on another broker if there
     is one. Brokers that failed or are slow are avoided for some seconds. So a message may be stored twice
-    if its first broker stored it and could not say so: consumers have to bear that.
+    if its first broker stored it and could not say so: consumers have to bear that. While a broker has no
+    master, or is started anew, sends to it wait for that and no try is counted.
 
     Messages with the same sharding key are stored in the order in which their sends were begun, one after
     the other. All others may overtake each other while several are on their way.

@@ -1,8 +1,8 @@
 """The controller: ids, epochs, the sync state set, leases, and who is master of each replica group.
 
-Pure: ``group_record``, ``decisions``, ``election``, ``live_table``, ``leases``, ``refusals``. Around them:
-``leading`` (which controller leads), ``keeping`` (the records in the registry), ``reigns`` (timers and
-elections), ``handlers``, and ``server``, which owns the port.
+Pure: ``group_record``, ``decisions``, ``registering``, ``election``, ``live_table``, ``leases`` and
+``refusals``. Around them: ``leading`` (which controller leads), ``keeping`` (the records in the registry),
+``reigns`` (timers and elections), ``handlers``, and ``server``, which owns the port.
 """
 
 from tanist.controller.server import Controller

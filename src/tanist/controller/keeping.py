@@ -20,6 +20,7 @@ from tanist.coord import Conflict, Create, Put, Registry, RegistryUnavailable
 from tanist.errors import ResponseError
 from tanist.protocol.codes import ResponseCode
 
+MAX_GROUPS = 10_000
 _TRIES = 3
 
 _log = logging.getLogger(__name__)
@@ -76,7 +77,13 @@ class GroupKeeper:
                     self._unsure.add(name)
 
     async def get(self, broker_name: str) -> GroupRecord | None:
-        """The record of a group. Raises NotLeading, or ResponseError if the registry does not answer."""
+        """The record of a group. Raises NotLeading, or ResponseError if the registry does not answer.
+
+        Who only looks does not wait for the changes of other groups.
+        """
+        self._leading.require()
+        if self.is_sure(broker_name):
+            return self.known(broker_name)
         async with self._turn:
             held = await self._current(broker_name)
         return None if held is None else held.record
@@ -89,12 +96,20 @@ class GroupKeeper:
                 decision = decide(None if held is None else held.record)
                 if decision.record is None:
                     return decision
+                if held is None:
+                    self._have_room()
                 if await self._commit(held, decision.record):
                     return decision
         raise ResponseError(
             ResponseCode.SYSTEM_ERROR,
             f"{broker_name} was changed by others in the registry meanwhile; ask again",
         )
+
+    def _have_room(self) -> None:
+        if len(self._held) + len(self._unsure) >= MAX_GROUPS:
+            raise ResponseError(
+                ResponseCode.SYSTEM_BUSY, f"{MAX_GROUPS} groups are registered, no more are taken"
+            )
 
     async def _current(self, broker_name: str) -> _Held | None:
         registry = self._leading.registry

@@ -98,11 +98,15 @@ class Leading:
         """How we stand to the registry."""
         return SessionState.LOST if self._registry is None else self._registry.session
 
+    def require(self) -> None:
+        """Raise NotLeading unless we surely lead now."""
+        if not self.is_leading:
+            raise NotLeading(None if self.leader_address == self.address else self.leader_address)
+
     @property
     def registry(self) -> Registry:
         """The registry to read from and write to. Raises NotLeading."""
-        if not self.is_leading:
-            raise NotLeading(None if self.leader_address == self.address else self.leader_address)
+        self.require()
         assert self._registry is not None
         return self._registry
 

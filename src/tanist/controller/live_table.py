@@ -76,7 +76,7 @@ class LiveTable:
         Raises ResponseError if it makes no sense.
         """
         live = _read(heartbeat, connection, now_s)
-        if live.session in self._dead:
+        if live.session is not None and self.is_dead(live.session):
             # It was on its way when its sender died.
             raise ResponseError(
                 ResponseCode.CONTROLLER_BROKER_NOT_ALIVE, "the process of this session was seen to end"
@@ -109,6 +109,10 @@ class LiveTable:
         if session not in self._dead:
             self._dead.append(session)
         return self._drop([live for live in self._all() if live.session == session])
+
+    def is_dead(self, session: str) -> bool:
+        """Whether the process of this session was seen to end."""
+        return session in self._dead
 
     def on_registered(self, broker_name: str, broker_id: int) -> None:
         """A replica has just started: a heartbeat of it without a session is of its former life."""

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from tanist.clock import Clock
-from tanist.controller.decisions import Answer, Decision, require_cluster, set_body
+from tanist.controller.decisions import Answer, Decision, set_body
 from tanist.controller.election import (
     BY_CONTROLLER,
     LeaseRunning,
@@ -27,8 +27,9 @@ from tanist.controller.keeping import GroupKeeper
 from tanist.controller.leading import Leading, NotLeading
 from tanist.controller.leases import Leases, is_in_office
 from tanist.controller.live_table import Live, LiveTable
+from tanist.controller.registering import require_registered
 from tanist.controller.settings import LiveSettings
-from tanist.errors import MQError, ResponseError
+from tanist.errors import MQError
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.headers.controller import (
     BrokerHeartbeatRequest,
@@ -74,6 +75,10 @@ class Reigns:
     def on_begin(self) -> None:
         """We lead: every master has one lease from now on, and is replaced if it was not heard of by then."""
         self._leases.begin(self._keeper.records, now_s=self._clock.monotonic_s())
+        for record in self._keeper.records:
+            if record.master_session is not None and self.live.is_dead(record.master_session):
+                # We were told when another one led.
+                self._leases.void(record.broker_name)
 
     def review_all(self) -> None:
         """See soon which groups need a master."""
@@ -100,13 +105,14 @@ class Reigns:
         now_s = self._clock.monotonic_s()
         is_leading = self._leading.is_leading
         record = self._keeper.known(heartbeat.broker_name) if is_leading else None
-        if is_leading:
-            self._require_registered(record, heartbeat)
+        if is_leading and (record is not None or self._keeper.is_sure(heartbeat.broker_name)):
+            require_registered(record, heartbeat)
         is_news = self.live.on_heartbeat(heartbeat, connection, now_s=now_s)
         self._arm_tick()
         if record is None or heartbeat.broker_id is None:
             return None
         if is_news:
+            _log.info("replica alive group=%s id=%d", record.broker_name, heartbeat.broker_id)
             self.review(record.broker_name)
         live = self.live.members(record.broker_name)[heartbeat.broker_id]
         if live.timeout_ms > record.lease_ms and is_in_office(record, {live.broker_id: live}):
@@ -270,16 +276,6 @@ class Reigns:
             await self._keeper.change(record.broker_name, decide)
         except MQError as error:
             _log.warning("lease not lengthened group=%s error=%s", record.broker_name, error)
-
-    def _require_registered(self, record: GroupRecord | None, heartbeat: BrokerHeartbeatRequest) -> None:
-        if record is None and not self._keeper.is_sure(heartbeat.broker_name):
-            return
-        if record is None or heartbeat.broker_id not in record.replicas:
-            raise ResponseError(
-                ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
-                f"{heartbeat.broker_name} has no replica {heartbeat.broker_id}",
-            )
-        require_cluster(record, heartbeat.cluster_name)
 
     def _wait(self, broker_name: str, until_s: float) -> None:
         """Look at a group again at a time."""

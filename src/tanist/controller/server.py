@@ -77,11 +77,11 @@ class Controller:
             notify=self._client.notify,
             spawn=self._spawn,
         )
-        context = Context(
+        self._context = Context(
             self._reigns, self._keeper, self._leading, self._settings, limits, self._clock, self._spawn
         )
         self._server = RemotingServer(
-            bound_handlers(context), limits=limits, tls=tls, on_close=self._on_connection_lost
+            bound_handlers(self._context), limits=limits, tls=tls, on_close=self._on_connection_lost
         )
 
     @property
@@ -109,6 +109,7 @@ class Controller:
             self._tasks = None
             self._reigns.close()
             await self._server.close(_CLOSE_GRACE_S)
+            self._context.close()
             await self._client.close()
 
     async def _listen(self) -> None:

@@ -24,6 +24,7 @@ SESSION_TIMEOUT_S = 4.0
 
 _ALLOWED = "a path, sqlite:///path, or zk://host:port,host:port,host:port/path"
 _ZOOKEEPER_PORT = 2181
+_ZOOKEEPER_ROOT = "tanist"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,9 @@ def parse_place(url: str) -> SqlitePlace | ZooKeeperPlace:
     if scheme == "zk":
         hosts, _, path = rest.partition("/")
         try:
-            return ZooKeeperPlace(tuple(_host(each) for each in hosts.split(",")), check_path(f"/{path}"))
+            return ZooKeeperPlace(
+                tuple(_host(each) for each in hosts.split(",")), check_path(f"/{path or _ZOOKEEPER_ROOT}")
+            )
         except ValueError as error:
             raise ConfigError(KEY, url, f"{_ALLOWED}: {error}") from error
     raise ConfigError(KEY, url, _ALLOWED)

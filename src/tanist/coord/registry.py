@@ -50,7 +50,12 @@ class SessionState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a path has. A new record has version 0."""
+    """What a path has.
+
+    A new record has version 0, also one that was deleted and made again: a version tells the changes of one
+    record apart, not one record from the next at its path. An ephemeral record of our own needs no more than
+    that, since it goes with our session, in which nothing can be committed then.
+    """
 
     value: bytes
     version: int
@@ -138,7 +143,8 @@ class Registry(Protocol):
         """Have ``listener`` called on the event loop after a record, or which children it has, changed.
 
         It is called once soon after the beginning too, so nothing is missed between a look and the watch, and
-        again after a connection came back. Several changes may be one call.
+        again after a connection came back. Several changes may be one call, and a call may come without a
+        change, as when somebody checked that the record is not there.
         """
         ...
 

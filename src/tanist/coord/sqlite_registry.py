@@ -194,7 +194,10 @@ class SqliteRegistry:
 
     def watch(self, path: str, listener: Callable[[], None]) -> PathWatch:
         """Have ``listener`` called after changes by any session."""
-        return self.watches.add(check_path(path), listener)
+        watch = self.watches.add(check_path(path), listener)
+        if self._state is SessionState.LOST:
+            watch.close()
+        return watch
 
     async def close(self) -> None:
         """End the session: what is ephemeral goes at once."""
@@ -207,6 +210,8 @@ class SqliteRegistry:
         self._home.expire_overdue()
         if self._state is SessionState.CONNECTED:
             self._held_until_s = self._clock.monotonic_s() + self.timeout_s
+            if self._renewal is not None:
+                self._renewal.cancel()
             pause_s = self.timeout_s / _RENEWALS
             self._renewal = asyncio.get_running_loop().call_later(pause_s, self.renew)
 

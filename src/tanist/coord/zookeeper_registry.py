@@ -25,12 +25,14 @@ _log = logging.getLogger(__name__)
 class ZooKeeperRegistry:
     """One session with ZooKeeper, from ``async with`` to the end of its block; see ``Registry``."""
 
-    def __init__(self, hosts: str, root: str = ROOT, *, timeout_s: float, clock: Clock | None = None) -> None:
+    def __init__(self, hosts: str, root: str, *, timeout_s: float, clock: Clock | None = None) -> None:
         """Name the servers as ``host:port,host:port`` and the path below which the records are.
 
         Raises ConfigError if kazoo is not installed.
         """
-        self._root = "" if root == ROOT else check_path(root)
+        if root == ROOT:
+            raise ValueError("root='/' is not allowed; ZooKeeper keeps records of its own there")
+        self._root = check_path(root)
         self._clock = clock or SystemClock()
         self._errors = KazooErrors()
         self._session = ZooKeeperSession(hosts, timeout_s, self._clock)
@@ -50,7 +52,7 @@ class ZooKeeperRegistry:
             raise
         _log.info(
             "registry opened hosts=%s root=%s timeout_s=%g",
-            *(self._session.hosts, self._root or ROOT, self._session.timeout_s),
+            *(self._session.hosts, self._root, self._session.timeout_s),
         )
         return self
 
@@ -141,7 +143,7 @@ class ZooKeeperRegistry:
             watch.close()
 
     def _place(self, path: str) -> str:
-        return self._root + path if path != ROOT else self._root or ROOT
+        return self._root + path if path != ROOT else self._root
 
     async def _try(self, changes: tuple[Change, ...]) -> tuple[Change, Exception] | None:
         """Commit once; the change at fault and what ZooKeeper said of it, or None if all were made."""
@@ -161,7 +163,7 @@ class ZooKeeperRegistry:
 
     async def _make_root(self) -> None:
         for place in (*ancestors(self._root), self._root):
-            error = await self._make_place(place) if place else None
+            error = await self._make_place(place)
             if error is not None:
                 raise RegistryUnavailable(f"ZooKeeper refused to make {place}: {error!r}")
 

@@ -5,6 +5,7 @@ link), ``replicas`` (whose acks count), ``waiters`` (sends in the order in which
 ``link_times`` (heartbeats, silence), ``throttle``. Shells: ``acceptor`` (a master's port), ``follower`` (a
 slave).
 
-With RocketMQ: ``peers`` (from where its dialect may be spoken), ``classic_master`` and ``classic_slave`` (the
-same two ends), ``classic_frames`` (where frames end), ``record_walk`` (whether bytes can follow in a log).
+With RocketMQ: ``peers`` (from where its dialects may be spoken), ``classic_master`` and ``classic_slave``
+(the same two ends with fixed roles), ``autoswitch_master`` and ``autoswitch_slave`` (under a controller),
+``classic_frames`` (where frames end), ``record_walk`` (whether bytes can follow in a log).
 """

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from tanist.clock import Clock
 from tanist.ha.actions import CloseKind, CloseLink, StartTransfer
-from tanist.ha.admission import MasterLog
+from tanist.ha.admission import MASTER_ID, MasterLog
+from tanist.ha.autoswitch_master import AutoswitchMasterLink
 from tanist.ha.classic_master import ClassicMasterLink
 from tanist.ha.keys import HaKeys
 from tanist.ha.lag import EndMarks
@@ -37,9 +38,9 @@ _log = logging.getLogger(__name__)
 MAX_UNPROVEN = 64
 """So many peers may be about to prove themselves at a time."""
 _MAX_REFUSED_HOSTS = 256
-_CLASSIC_BUFFER_BYTES = 64 << 10
+_ROCKETMQ_BUFFER_BYTES = 64 << 10
 """Whoever is let in by his address alone gets no more of the system's memory than RocketMQ gives."""
-_CLASSIC_PAUSE_S = 1.0
+_ROCKETMQ_PAUSE_S = 1.0
 """A slave of RocketMQ 4 that was refused is back at once, again and again: it is heard once in this time."""
 _REFUSALS = frozenset(CloseKind) - {CloseKind.LOST, CloseKind.STOPPED, CloseKind.REPLACED, CloseKind.SILENT}
 
@@ -62,6 +63,8 @@ class Master:
     """Up to where all replicas in step hold the log; its end if not said."""
     on_newer_epoch: Callable[[int], None] | None = None
     """Called when a slave was told of a newer epoch than ours: another one is master now."""
+    is_known: Callable[[int], bool] | None = None
+    """Whether the group has a slave with this broker id; every id above 0 if not said."""
 
     @property
     def reign(self) -> Reign | None:
@@ -97,7 +100,7 @@ class Acceptor:
         self._connections: dict[SlaveConnection, None] = {}
         self._peers = Peers.of(settings)
         self._reign = master.reign
-        self._classic_refused_s: dict[str, float] = {}
+        self._rocketmq_refused_s: dict[str, float] = {}
         self._server: asyncio.Server | None = None
         self._told = ToldRefusals()
         self.marks = EndMarks(master.store.log.log_end, self._monotonic_ms())
@@ -157,11 +160,11 @@ class Acceptor:
             # The oldest: whoever opens connections and says nothing does not keep slaves out, who are quick.
             unproven[0].close(CloseKind.TOO_SLOW, f"{MAX_UNPROVEN} others are about to prove themselves")
         host = _host(connection.wire.peer)
-        if not self._peers.may_be_classic(host):
+        if not self._peers.may_be_rocketmq(host):
             return HELLO_S
-        refused_s = self._classic_refused_s.get(host)
+        refused_s = self._rocketmq_refused_s.get(host)
         if refused_s is not None:
-            connection.hold(refused_s + _CLASSIC_PAUSE_S)
+            connection.hold(refused_s + _ROCKETMQ_PAUSE_S)
         # A slave of RocketMQ says nothing for 5 s after it has connected.
         return self._master.settings.silence_s
 
@@ -180,7 +183,7 @@ class Acceptor:
                     reign=self._reign,
                 )
             case Dialect.CLASSIC:
-                connection.wire.set_buffers(_CLASSIC_BUFFER_BYTES)
+                connection.wire.set_buffers(_ROCKETMQ_BUFFER_BYTES)
                 return ClassicMasterLink(
                     log=self._master.store.log,
                     first_for_empty=self._look_at_log().first_for_empty,
@@ -189,6 +192,9 @@ class Acceptor:
                     heartbeat_s=settings.heartbeat_s,
                     silence_s=settings.silence_s,
                 )
+            case Dialect.AUTOSWITCH:
+                connection.wire.set_buffers(_ROCKETMQ_BUFFER_BYTES)
+                return self._make_autoswitch_link(now_s)
             case refusal:
                 return CloseLink(CloseKind.NO_HELLO, refusal)
 
@@ -198,10 +204,12 @@ class Acceptor:
             peer=connection.wire.peer,
             dialect=connection.end.dialect,
             broker_id=start.broker_id,
-            counts=self._peers.counts(connection.end.dialect, _host(connection.wire.peer)),
+            counts=not start.is_learner
+            and self._peers.counts(connection.end.dialect, _host(connection.wire.peer)),
             requested_to=start.requested_to,
             sent_from=start.start_offset,
             held_from=start.held_from,
+            is_learner=start.is_learner,
             ack_kind=start.ack_kind,
             since_ms=self._master.clock.now_ms(),
         )
@@ -224,11 +232,7 @@ class Acceptor:
         self._master.on_replicas()
         self.on_confirmed()
 
-    def on_newer_epoch(self, connection: SlaveConnection, epoch: int) -> None:
-        _log.warning(
-            "slave was told of a newer epoch peer=%s epoch=%d ours=%d",
-            *(connection.wire.peer, epoch, self._master.epoch),
-        )
+    def on_newer_epoch(self, epoch: int) -> None:
         if self._master.on_newer_epoch is not None:
             self._master.on_newer_epoch(epoch)
 
@@ -254,6 +258,29 @@ class Acceptor:
     def _monotonic_ms(self) -> int:
         """For ages: the wall clock may be set meanwhile."""
         return int(self._master.clock.monotonic_s() * 1000)
+
+    def _make_autoswitch_link(self, now_s: float) -> AutoswitchMasterLink:
+        master = self._master
+        return AutoswitchMasterLink(
+            log=master.store.log,
+            look_at_epochs=lambda: master.store.epochs,
+            confirmed_to=master.confirmed_to or (lambda: master.store.log.log_end),
+            is_known=self._may_come_unproven,
+            file_bytes=master.store.settings.mapped_file_size_commit_log,
+            batch_bytes=master.settings.ha_transfer_batch_size,
+            now_s=now_s,
+            heartbeat_s=master.settings.heartbeat_s,
+            silence_s=master.settings.silence_s,
+        )
+
+    def _may_come_unproven(self, broker_id: int) -> bool:
+        """Whether a peer is believed to be this slave without a proof: not beside one that has proven it."""
+        is_proven = any(
+            replica.broker_id == broker_id and replica.dialect is Dialect.TANIST
+            for replica in self._master.replicas
+        )
+        is_known = self._master.is_known
+        return not is_proven and (is_known(broker_id) if is_known is not None else broker_id > MASTER_ID)
 
     def _look_at_log(self) -> MasterLog:
         store, log = self._master.store, self._master.store.log
@@ -281,8 +308,8 @@ class Acceptor:
 
     def _note_refused(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
         peer = connection.wire.peer
-        if connection.end is not None and connection.end.dialect is Dialect.CLASSIC:
-            self._note_classic_refused(_host(peer))
+        if connection.end is not None and connection.end.dialect is not Dialect.TANIST:
+            self._note_rocketmq_refused(_host(peer))
         self._tell_refused(peer, kind, reason, received=connection.first_bytes.hex())
 
     def _tell_refused(self, peer: str, kind: CloseKind, reason: str, *, received: str) -> None:
@@ -296,10 +323,10 @@ class Acceptor:
                 *(peer, kind.value, reason, received),
             )
 
-    def _note_classic_refused(self, host: str) -> None:
-        if len(self._classic_refused_s) >= _MAX_REFUSED_HOSTS:
-            self._classic_refused_s.clear()
-        self._classic_refused_s[host] = asyncio.get_running_loop().time()
+    def _note_rocketmq_refused(self, host: str) -> None:
+        if len(self._rocketmq_refused_s) >= _MAX_REFUSED_HOSTS:
+            self._rocketmq_refused_s.clear()
+        self._rocketmq_refused_s[host] = asyncio.get_running_loop().time()
 
 
 def _host(peer: str) -> str:

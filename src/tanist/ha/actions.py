@@ -54,6 +54,8 @@ class StartTransfer:
     ack_kind: AckKind
     held_from: int = 0
     """Where what it holds begins; 0 if it did not tell, or if that is not known to lie elsewhere."""
+    is_learner: bool = False
+    """Whether it only follows, and is not to be counted on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,11 @@ class TakeAck:
     """The slave holds the log up to here."""
 
     acked_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrustPeer:
+    """The slave has proven who it is, and is about to cut its log: others who come must not push it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +125,7 @@ class ConfirmTo:
     confirmed_to: int
 
 
-MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck | NewerEpoch
+MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck | TrustPeer | NewerEpoch
 SlaveAction: TypeAlias = (
     SendBytes | CloseLink | AppendLog | ApplyTable | FollowLog | TruncateTo | BeginEpoch | ConfirmTo
 )

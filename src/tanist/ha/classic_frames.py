@@ -5,6 +5,7 @@ a frame is cut, in pieces of a whole frame from its start. So a slave that holds
 place that can be recognised, and most others can be told from it, though all they say is a number.
 """
 
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from tanist.model.offsets import LogOffset
@@ -29,6 +30,39 @@ class Log(Protocol):
     def is_record_start(self, log_offset: int) -> bool:
         """Whether a sound record or a blank begins here, or the log ends here."""
         ...
+
+
+@dataclass(slots=True)
+class FrameCuts:
+    """Where the frames of one link end."""
+
+    log: Log
+    batch_bytes: int
+    """The largest body of a frame."""
+    record_end: int = field(default=0, init=False)
+    """Where the record ends that was sent only in part."""
+
+    def next_bytes(self, sent_to: int) -> int:
+        """The most that the next frame carries: whole records, or a piece of one that is larger."""
+        if sent_to < self.record_end:
+            return min(self.batch_bytes, self.record_end - sent_to)
+        ahead = self.log.read_ahead(sent_to, self.batch_bytes)
+        return whole_records(ahead, self.batch_bytes) or self.batch_bytes
+
+    def on_sent(self, sent_from: int, sent_to: int) -> None:
+        """A frame was sent from here to there."""
+        if sent_from >= self.record_end and sent_to - sent_from == self.batch_bytes:
+            first_bytes = record_bytes(self.log.read_ahead(sent_from, BLANK_BYTES), 0)
+            self.record_end = sent_from + first_bytes
+
+
+def ack_fault(acked_to: int, *, before: int, sent_from: int, sent_to: int) -> str | None:
+    """Why a slave can not hold the log up to here; None if it can.
+
+    An empty slave says 0 until it holds something, and what it was sent begins at ``sent_from``.
+    """
+    least = max(before, sent_from)
+    return None if least <= acked_to <= sent_to else f"ack {acked_to} is outside [{least}, {sent_to}]"
 
 
 def whole_records(ahead: memoryview, max_bytes: int) -> int:

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
-from tanist.ha.classic_frames import Log, record_bytes, record_end_behind, whole_records
+from tanist.ha.classic_frames import FrameCuts, Log, ack_fault, record_end_behind
 from tanist.ha.link_times import LinkTimes
 from tanist.ha.replicas import Dialect
 from tanist.protocol.ha_classic import TRANSFER_HEADER_BYTES, ReportDecoder, encode_transfer_header
 from tanist.protocol.ha_link import AckKind
 from tanist.protocol.ha_stream import MAX_BODY_BYTES
-from tanist.protocol.record import BLANK_BYTES
 
 _MOST_BODY_BYTES = MAX_BODY_BYTES - TRANSFER_HEADER_BYTES
 """A slave of RocketMQ reads a frame through a buffer of 4 MiB; a larger one it never gets to the end of."""
@@ -51,12 +50,12 @@ class ClassicMasterLink:
     sent_from: int = field(default=0, init=False)
     sent_to: int = field(default=0, init=False)
     _reports: ReportDecoder = field(default_factory=ReportDecoder, init=False)
-    _record_end: int = field(default=0, init=False)
-    """Where the record ends that was sent only in part."""
+    _cuts: FrameCuts = field(init=False)
     _times: LinkTimes = field(init=False)
 
     def __post_init__(self) -> None:
         self.batch_bytes = min(self.batch_bytes, _MOST_BODY_BYTES)
+        self._cuts = FrameCuts(self.log, self.batch_bytes)
         self._times = LinkTimes(self.now_s, self.heartbeat_s, self.silence_s)
 
     @property
@@ -65,11 +64,8 @@ class ClassicMasterLink:
 
     @property
     def max_body_bytes(self) -> int:
-        """The most that the next frame carries: whole records, or a piece of one that is larger."""
-        if self.sent_to < self._record_end:
-            return min(self.batch_bytes, self._record_end - self.sent_to)
-        ahead = self.log.read_ahead(self.sent_to, self.batch_bytes)
-        return whole_records(ahead, self.batch_bytes) or self.batch_bytes
+        """The most that the next frame carries."""
+        return self._cuts.next_bytes(self.sent_to)
 
     @property
     def next_tick_s(self) -> float:
@@ -98,9 +94,7 @@ class ClassicMasterLink:
         """The log was sent up to here."""
         assert self.state is ClassicState.TRANSFER
         assert log_end >= self.sent_to
-        if self.sent_to >= self._record_end and log_end - self.sent_to == self.batch_bytes:
-            first_bytes = record_bytes(self.log.read_ahead(self.sent_to, BLANK_BYTES), 0)
-            self._record_end = self.sent_to + first_bytes
+        self._cuts.on_sent(self.sent_to, log_end)
         self.sent_to = log_end
         self._times.written_s = now_s
 
@@ -152,18 +146,15 @@ class ClassicMasterLink:
                 "where no record of this log ends: restart that slave, which cuts half a record off its end; "
                 f"if it comes again it is no copy of this log: {_REBUILD}"
             )
-        self._record_end = record_end
+        self._cuts.record_end = record_end
         return None
 
     def _on_ack(self, acked_to: int) -> list[MasterAction]:
         if acked_to == self.acked_to:
             return []
-        # An empty slave says 0 until it holds something, and what it was sent begins at sent_from.
-        least = max(self.acked_to, self.sent_from)
-        if not least <= acked_to <= self.sent_to:
-            return self._close(
-                CloseKind.IMPOSSIBLE_ACK, f"ack {acked_to} is outside [{least}, {self.sent_to}]"
-            )
+        fault = ack_fault(acked_to, before=self.acked_to, sent_from=self.sent_from, sent_to=self.sent_to)
+        if fault is not None:
+            return self._close(CloseKind.IMPOSSIBLE_ACK, fault)
         self.acked_to = acked_to
         return [TakeAck(acked_to)]
 

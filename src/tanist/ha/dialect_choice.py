@@ -1,16 +1,16 @@
 """What a slave speaks with its master: Tanist's own dialect wherever the master knows it. Pure.
 
-A master of RocketMQ says nothing to the first four bytes of our hello. So with ``haCompatibility=classic``
-those are tried first, and a master that did not greet us is spoken to in RocketMQ's dialect for a while. Then
-it is asked again: the master may have become one of Tanist's. One that is known to be Tanist's is asked
-several times: it may only be stuck, or about to stop, and on a classic link its slave counts for less.
+A master of RocketMQ says nothing to the first four bytes of our hello. So with ``haCompatibility`` those are
+tried first, and a master that did not greet us is spoken to in RocketMQ's dialect for a while. Then it is
+asked again: the master may have become one of Tanist's. One that is known to be Tanist's is asked several
+times: it may only be stuck, or about to stop, and on a link of RocketMQ's its slave counts for less.
 """
 
 from dataclasses import dataclass, field
 
 from tanist.ha.replicas import Dialect
 
-CLASSIC_S = 600.0
+ROCKETMQ_S = 600.0
 """For so long a master that did not greet us is taken for one of RocketMQ's."""
 
 MAX_VAIN = 5
@@ -21,7 +21,8 @@ MAX_VAIN = 5
 class DialectChoice:
     """The choice of one slave."""
 
-    is_classic_allowed: bool
+    rocketmq_dialect: Dialect | None
+    """What is spoken with masters of RocketMQ; None if they are not followed."""
     _known_address: str | None = field(default=None, init=False)
     """Of the master that let us in last, in our own dialect."""
     _vain_count: int = field(default=0, init=False)
@@ -30,8 +31,8 @@ class DialectChoice:
 
     def next(self, address: str, now_s: float) -> Dialect:
         """What to speak with the master at this address."""
-        is_silent = address == self._silent_address and now_s - self._silent_s < CLASSIC_S
-        return Dialect.CLASSIC if self.is_classic_allowed and is_silent else Dialect.TANIST
+        is_silent = address == self._silent_address and now_s - self._silent_s < ROCKETMQ_S
+        return self.rocketmq_dialect if self.rocketmq_dialect is not None and is_silent else Dialect.TANIST
 
     def on_accepted(self, address: str) -> None:
         """The master let us in, in our own dialect."""
@@ -39,7 +40,7 @@ class DialectChoice:
 
     def on_silence(self, address: str, dialect: Dialect, now_s: float) -> bool:
         """The master let us wait in vain; whether another dialect is tried next."""
-        if not self.is_classic_allowed:
+        if self.rocketmq_dialect is None:
             return False
         if dialect is Dialect.TANIST and address == self._known_address:
             self._vain_count += 1

@@ -78,7 +78,7 @@ class DoubleWrite:
     def wait(self, end: int, *, now_s: float, done: Done) -> None:
         """Have ``done`` told once what became of the send whose last byte is before ``end``."""
         if self._sync_state is not None:
-            # If it is confirmed already it does not wait: nobody else does either.
+            # What this master's own log had to reach it may have reached just now.
             self._waiters.on_confirmed(self._sync_state.confirmed_to)
             self._waiters.wait(end, deadline_s=now_s + self._timeout_s, done=done)
         elif not self.needed_acks:

@@ -20,19 +20,22 @@ from tanist.backoff import MOST_S, Backoff
 from tanist.clock import Clock
 from tanist.errors import MQError, NotWritable
 from tanist.ha.actions import CloseKind, CloseLink
+from tanist.ha.autoswitch_slave import AutoswitchSlaveLink
 from tanist.ha.classic_slave import ClassicSlaveLink
 from tanist.ha.dialect_choice import DialectChoice
 from tanist.ha.keys import HaKeys
 from tanist.ha.master_connection import MasterConnection, Received
+from tanist.ha.peers import rocketmq_dialect
 from tanist.ha.record_walk import walk_to_end
 from tanist.ha.replicas import Dialect
-from tanist.ha.settings import HaCompatibility, HaSettings
+from tanist.ha.settings import HaSettings
 from tanist.ha.slave_end import SlaveEnd
 from tanist.ha.slave_link import SlaveLink, SlaveLog
 from tanist.ha.tables import TableSink
 from tanist.ha.throttle import Rate
 from tanist.log import ToldFailures
 from tanist.model.host import is_host_and_port
+from tanist.protocol.ha_autoswitch import SlaveHandshake
 from tanist.protocol.ha_hello import NONCE_BYTES
 from tanist.protocol.ha_link import AckKind
 from tanist.store import MessageStore
@@ -112,7 +115,9 @@ class Follower:
         self._address_changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._backoff = Backoff()
-        self._choice = DialectChoice(slave.settings.ha_compatibility is HaCompatibility.CLASSIC)
+        self._rocketmq_dialect = rocketmq_dialect(slave.settings.ha_compatibility)
+        self._choice = DialectChoice(self._rocketmq_dialect)
+        self._dialect = Dialect.TANIST
         self._failures = ToldFailures()
         self._following_since_s = 0.0
         self._is_answered = False
@@ -164,9 +169,9 @@ class Follower:
     async def _follow(self, address: str) -> None:
         """One link, from its beginning to its end."""
         self.status.state = FollowerState.CONNECTING
-        dialect = self._choice.next(address, self._loop.time())
+        dialect = self._dialect = self._choice.next(address, self._loop.time())
         try:
-            if self._slave.epoch:
+            if self._slave.epoch or dialect is Dialect.AUTOSWITCH:
                 self._cut_torn_end()
             if self._slave.settings.ha_ack_mode.kind is AckKind.FLUSHED:
                 # What is reported at the beginning is acked by that.
@@ -242,6 +247,8 @@ class Follower:
         slave, log = self._slave, self._slave.store.log
         if dialect is Dialect.CLASSIC:
             return self._make_classic_link()
+        if dialect is Dialect.AUTOSWITCH:
+            return self._make_autoswitch_link()
         return SlaveLink(
             keys=slave.keys,
             broker_id=slave.broker_id,
@@ -259,7 +266,7 @@ class Follower:
             now_s=self._loop.time(),
             heartbeat_s=slave.settings.heartbeat_s,
             silence_s=slave.settings.silence_s,
-            asks_first=slave.settings.ha_compatibility is HaCompatibility.CLASSIC,
+            asks_first=self._rocketmq_dialect is not None,
             epoch=slave.epoch,
         )
 
@@ -278,6 +285,23 @@ class Follower:
             silence_s=settings.silence_s,
         )
 
+    def _make_autoswitch_link(self) -> AutoswitchSlaveLink:
+        slave, store = self._slave, self._slave.store
+        return AutoswitchSlaveLink(
+            handshake=SlaveHandshake(
+                slave.broker_id,
+                sync_from_last_file=slave.settings.sync_from_last_file,
+                async_learner=slave.settings.async_learner,
+            ),
+            log_end=store.log.log_end,
+            epochs=store.epochs,
+            file_bytes=store.settings.mapped_file_size_commit_log,
+            ack_kind=slave.settings.ha_ack_mode.kind,
+            now_s=self._loop.time(),
+            heartbeat_s=slave.settings.heartbeat_s,
+            silence_s=slave.settings.silence_s,
+        )
+
     def _received(self) -> Received:
         return Received(
             append=self._slave.append,
@@ -292,7 +316,7 @@ class Follower:
         )
 
     def _on_accepted(self, incarnation: bytes | None) -> None:
-        self.status.dialect = Dialect.CLASSIC if incarnation is None else Dialect.TANIST
+        self.status.dialect = self._dialect
         if incarnation is not None:
             self._choice.on_accepted(self.status.master_address or "?")
             self._slave.store.adopt_incarnation(incarnation)

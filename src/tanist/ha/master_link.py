@@ -23,6 +23,7 @@ from tanist.ha.actions import (
     SendBytes,
     StartTransfer,
     TakeAck,
+    TrustPeer,
 )
 from tanist.ha.admission import MasterLog, judge_epoch, judge_hello, judge_log, judge_store
 from tanist.ha.keys import HaKeys
@@ -242,7 +243,7 @@ class MasterLink:
                 self._reader.trust_peer()
                 self._deadline_s = now_s + ALIGN_S
                 self.state = MasterState.ALIGN
-                return [SendBytes(answer)]
+                return [SendBytes(answer), TrustPeer()]
             case Accepted(start_offset):
                 return [SendBytes(answer), self._accept(self.hello, proof, start_offset)]
 

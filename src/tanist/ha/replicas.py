@@ -22,6 +22,7 @@ class Dialect(Enum):
 
     TANIST = "tanist"
     CLASSIC = "classic"
+    AUTOSWITCH = "autoswitch"
 
     @property
     def has_tables(self) -> bool:
@@ -37,7 +38,7 @@ class Replica:
     """Its address, host:port."""
     dialect: Dialect
     broker_id: int | None
-    """None for a slave of RocketMQ, which does not tell it."""
+    """None for a slave of RocketMQ with a fixed role, which does not tell it."""
     counts: bool
     """Whether its acks count for double write."""
     requested_to: int
@@ -48,7 +49,7 @@ class Replica:
     held_from: int = 0
     """Of what lies before it holds nothing, whatever it acks."""
     is_learner: bool = False
-    """Whether it only follows, and is never waited for and never master."""
+    """Whether it only follows: it never counts, and is in no sync state set."""
     acked_to: int = field(init=False)
     sent_to: int = field(init=False)
     sent_bytes: int = field(default=0, init=False)

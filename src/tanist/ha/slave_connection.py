@@ -18,6 +18,7 @@ from tanist.ha.actions import (
     SendBytes,
     StartTransfer,
     TakeAck,
+    TrustPeer,
 )
 from tanist.ha.admission import deleted_before
 from tanist.ha.master_end import MasterEnd
@@ -83,7 +84,7 @@ class Keeper(Protocol):
 
     def on_acked(self, connection: "SlaveConnection", acked_to: int) -> None: ...
 
-    def on_newer_epoch(self, connection: "SlaveConnection", epoch: int) -> None: ...
+    def on_newer_epoch(self, epoch: int) -> None: ...
 
     def on_closed(self, connection: "SlaveConnection", kind: CloseKind, reason: str) -> None: ...
 
@@ -125,13 +126,11 @@ class SlaveConnection(asyncio.Protocol):
         self._seen_end, self._seen_s = 0, 0.0
         self._is_paused = self._is_closed = False
         self._closing: CloseLink | None = None
+        self.is_proven = False
+        """Whether it has shown who it is."""
         self.replica: Replica | None = None
         self.first_bytes = b""
         """What it began with, to show if it is refused."""
-
-    @property
-    def is_proven(self) -> bool:
-        return self.replica is not None
 
     @property
     def is_closing(self) -> bool:
@@ -297,12 +296,15 @@ class SlaveConnection(asyncio.Protocol):
                     self._keeper.on_acked(self, acked_to)
                 case StartTransfer():
                     self._start(action)
+                case TrustPeer():
+                    self.is_proven = True
                 case NewerEpoch(epoch):
-                    self._keeper.on_newer_epoch(self, epoch)
+                    self._keeper.on_newer_epoch(epoch)
                 case CloseLink():
                     self._close(action)
 
     def _start(self, start: StartTransfer) -> None:
+        self.is_proven = True
         self.replica = self._keeper.on_joined(self, start)
         assert self.end is not None
         self._seen_end, self._seen_s = self._sending.log.log_end, time.perf_counter()

@@ -34,6 +34,10 @@ class EpochHistory:
         return tuple(self._epochs)
 
     @property
+    def first(self) -> Epoch | None:
+        return self._epochs[0] if self._epochs else None
+
+    @property
     def last(self) -> Epoch | None:
         return self._epochs[-1] if self._epochs else None
 

@@ -23,9 +23,6 @@ from tanist.model.epochs import Epoch
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_stream import MAX_BODY_BYTES, BodyPart, gather
 
-MAX_EPOCHS = 1000
-"""What fits into the buffer from which RocketMQ's master sends a handshake."""
-
 # state
 _STATE = struct.Struct(">i")
 # state, sync_from_last_file, async_learner, broker_id
@@ -38,6 +35,15 @@ _MASTER_HANDSHAKE = struct.Struct(">iiqi")
 _EPOCH = struct.Struct(">iq")
 # state, body_bytes, log_offset, epoch, epoch_start, confirmed_to
 _TRANSFER_HEADER = struct.Struct(">iiqiqq")
+TRANSFER_HEADER_BYTES = _TRANSFER_HEADER.size
+
+MAX_EPOCHS = (MAX_BODY_BYTES - _MASTER_HANDSHAKE.size) // _EPOCH.size
+"""What a slave of RocketMQ can read, whose buffer holds the whole answer. (Its master sends 1000 at most.)"""
+
+EMPTY_LOG = -1
+"""The log offset in heartbeats of a master of RocketMQ whose log has no file yet."""
+NO_EPOCH = -1
+"""The epoch in a heartbeat that tells none: a slave of RocketMQ then writes none down."""
 
 
 class HaState(IntEnum):
@@ -76,10 +82,11 @@ class TransferHeader(NamedTuple):
     """What the next ``size_bytes`` bytes are: the log from ``log_offset`` on.
 
     RocketMQ labels the last frame of an epoch with the *next* epoch, so go by ``epoch_start``, not
-    by the frame's place. ``confirmed_to`` is -1 while the master knows none.
+    by the frame's place. ``confirmed_to`` is -1 while the master knows none. In a heartbeat ``log_offset``
+    may be EMPTY_LOG, and ``epoch`` NO_EPOCH.
     """
 
-    log_offset: LogOffset
+    log_offset: int
     size_bytes: int
     epoch: int
     epoch_start: LogOffset
@@ -214,9 +221,7 @@ class MasterFrameDecoder:
         if len(self._held) < _TRANSFER_HEADER.size:
             return None, view
         _, size_bytes, log_offset, epoch, epoch_start, confirmed_to = _TRANSFER_HEADER.unpack(self._held)
-        header = TransferHeader(
-            LogOffset(log_offset), size_bytes, epoch, LogOffset(epoch_start), confirmed_to
-        )
+        header = TransferHeader(log_offset, size_bytes, epoch, LogOffset(epoch_start), confirmed_to)
         fault = _transfer_fault(header, self._max_body_bytes)
         if fault:
             raise RemoteProtocolError(fault)
@@ -248,6 +253,8 @@ def _handshake_fault(log_end: int, epoch: int, epochs: Sequence[Epoch]) -> str |
 def _transfer_fault(header: TransferHeader, max_body_bytes: int) -> str | None:
     if not 0 <= header.size_bytes <= max_body_bytes:
         return f"a frame of {header.size_bytes} bytes; at most {max_body_bytes} are taken"
-    if min(header.log_offset, header.epoch, header.epoch_start) < 0 or header.confirmed_to < -1:
+    least_offset, least_epoch = (0, 0) if header.size_bytes else (EMPTY_LOG, NO_EPOCH)
+    is_negative = header.log_offset < least_offset or header.epoch < least_epoch
+    if is_negative or header.epoch_start < 0 or header.confirmed_to < -1:
         return f"a frame with a negative field: {header}"
     return None

@@ -5,8 +5,13 @@ the route that led to this broker may be old.
 """
 
 from tanist.errors import ResponseError
+from tanist.model.host import is_host_and_port
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.command import Command
+
+_MASTER_ADDRESS = "masterAddress"
+"""A field of ours, by which a refusal says where to go. Other clients pass over it."""
+_UNKNOWN = "unknown"
 
 
 class BrokerFailed(ResponseError):
@@ -34,6 +39,14 @@ class NotWritableNow(ResponseError):
 
     retriable = True
     refresh_route = True
+
+
+class NotMaster(NotWritableNow):
+    """The broker is not the master of its group, and did nothing. It may know where that is."""
+
+    def __init__(self, code: int, remark: str, *, master_address: str | None) -> None:
+        super().__init__(code, remark, ext={_MASTER_ADDRESS: master_address or _UNKNOWN})
+        self.master_address = master_address
 
 
 class VersionNotSupported(ResponseError):
@@ -161,4 +174,7 @@ _CLASSES: dict[int, type[ResponseError]] = {
 def error_of(answer: Command) -> ResponseError:
     """The error that an answer stands for. A code without a class of its own is a plain ResponseError."""
     remark = answer.remark or "the peer gives no reason"
+    if (address := answer.ext.get(_MASTER_ADDRESS)) is not None:
+        is_known = is_host_and_port(address)
+        return NotMaster(answer.code, remark, master_address=address if is_known else None)
     return _CLASSES.get(answer.code, ResponseError)(answer.code, remark)

@@ -36,11 +36,11 @@ def frame_failure(request: Command, error: Exception) -> bytes | None:
     because RocketMQ runs into a null there and its clients know the answer.
     """
     if isinstance(error, ResponseError):
-        code, remark = error.code, error.remark
+        code, remark, ext = error.code, error.remark, error.ext
     else:
-        code, remark = ResponseCode.SYSTEM_ERROR, _describe(error)
+        code, remark, ext = ResponseCode.SYSTEM_ERROR, _describe(error), None
     try:
-        return frame_answer(request, request.reply(code, remark=_sendable(remark)))
+        return frame_answer(request, request.reply(code, ext=ext, remark=_sendable(remark)))
     except LocalProtocolError:
         # A code that a binary header cannot carry: the remark still says what happened.
         return frame_answer(request, request.reply(ResponseCode.SYSTEM_ERROR, remark=_sendable(remark)))

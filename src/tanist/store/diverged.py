@@ -21,6 +21,7 @@ from tanist.model.epochs import EpochHistory
 from tanist.protocol.record import MAGIC_BLANK, Record, decode_record, peek_record
 from tanist.store.commitlog import CommitLog
 from tanist.store.disk import Disk
+from tanist.store.plain_records import pass_plain
 
 _log = logging.getLogger(__name__)
 
@@ -52,10 +53,17 @@ class DivergedReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def keep_diverged(
-    disk: Disk, root: Path, log: CommitLog, *, start: int, end: int, epochs: EpochHistory, now_ms: int
+    disk: Disk,
+    root: Path,
+    log: CommitLog,
+    *,
+    start: int,
+    end: int,
+    epochs: EpochHistory,
+    now_ms: int,
 ) -> Path | None:
     """Copy the records from ``start`` to ``end`` into a folder of their own; None if there are none."""
-    topics = Counter(record.topic for record in _records(log, start, end))
+    topics = _count_topics(log, start, end)
     if not topics:
         return None
     parts = [EpochPart(*epoch) for epoch in epochs.epochs if (epochs.end_at(epoch.start) or end) > start]
@@ -99,14 +107,21 @@ def read_diverged(folder: Path, report: DivergedReport) -> Iterator[Record]:
         position += size
 
 
-def _records(log: CommitLog, start: int, end: int) -> Iterator[Record]:
+def _count_topics(log: CommitLog, start: int, end: int) -> Counter[str]:
+    """How many messages of each topic lie there."""
+    topics: Counter[str] = Counter()
     position = start
     while position < end:
         segment = log.segments.at(position)
-        size, magic = peek_record(segment.view, position - segment.start)
-        if magic != MAGIC_BLANK:
-            yield decode_record(segment.view, position - segment.start)
-        position += size
+        behind, passed = pass_plain(segment, position, end)
+        topics.update(passed)
+        if behind == position:
+            size, magic = peek_record(segment.view, position - segment.start)
+            if magic != MAGIC_BLANK:
+                topics[decode_record(segment.view, position - segment.start).topic] += 1
+            behind += size
+        position = behind
+    return topics
 
 
 def _new_folder(disk: Disk, parent: Path, report: DivergedReport) -> Path:

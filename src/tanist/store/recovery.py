@@ -15,6 +15,7 @@ from tanist.errors import CorruptRecord, OffsetOutOfRange, RemoteProtocolError
 from tanist.protocol.queue_entry import QueueEntry
 from tanist.protocol.record import MAGIC_V1, check_record, decode_record
 from tanist.store.checkpoint import Checkpoint
+from tanist.store.plain_records import pass_plain
 from tanist.store.queues import Queues
 from tanist.store.segment import Segment
 from tanist.store.segments import Segments
@@ -90,19 +91,29 @@ def scan_segment(segment: Segment, log_offset: int, *, flushed_to: float) -> Seg
 
 
 def whole_to(segments: Segments, start: int, end: int) -> int:
-    """Where the last whole record before ``end`` ends; one begins at ``start``."""
+    """Where the last whole record before ``end`` ends; one begins at ``start``.
+
+    What came over a link was checked there: so checksums are not looked at again.
+    """
     position = start
     while position < end:
         segment = segments.at(position)
-        try:
-            size = check_record(segment.view, position - segment.start, log_offset=position, is_flushed=True)
-        except RemoteProtocolError:
-            break
-        behind = position + size if size else segment.end
-        if behind > end:
-            break
+        behind, _ = pass_plain(segment, position, end)
+        if behind == position:
+            behind = _whole_behind(segment, position)
+            if behind is None or behind > end:
+                break
         position = behind
     return position
+
+
+def _whole_behind(segment: Segment, log_offset: int) -> int | None:
+    """Where the record or blank ends that begins here; None if it is none."""
+    try:
+        size = check_record(segment.view, log_offset - segment.start, log_offset=log_offset, is_flushed=True)
+    except RemoteProtocolError:
+        return None
+    return log_offset + size if size else segment.end
 
 
 def trusted_to(segments: Segments, queues: Queues, checkpoint: Checkpoint, *, was_closed: bool) -> int:

@@ -156,9 +156,14 @@ class Ensemble:
         return [server for server in self.servers if server.mode == "follower"]
 
     def wait_until_serving(self) -> None:
-        """Wait until every member serves."""
+        """Wait until every member serves and all agree on who leads; one that was paused learns it late."""
         for server in self.servers:
             server.wait_until_serving()
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while len(self.servers) > 1 and len(self.followers()) != len(self.servers) - 1:
+            if time.monotonic() > deadline:
+                raise ProcessFailed(f"no agreement on a leader within {_START_TIMEOUT_S} s")
+            time.sleep(_POLL_S)
 
     def _kill(self) -> None:
         for server in self.servers:

@@ -31,6 +31,7 @@ def test_slaves_may_be_told_another_address_than_clients() -> None:
         (HaSettings(ha_authentication=HaAuthentication.TLS), "0.0.0.0"),
         (HaSettings(ha_authentication=HaAuthentication.NONE), "0.0.0.0"),
         (HaSettings(ha_compatibility=HaCompatibility.CLASSIC), "0.0.0.0"),
+        (HaSettings(ha_compatibility=HaCompatibility.AUTOSWITCH), "0.0.0.0"),
     ],
 )
 def test_without_a_proof_the_port_is_open_to_this_machine_alone(ha: HaSettings, address: str) -> None:

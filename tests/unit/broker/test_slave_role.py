@@ -3,9 +3,9 @@ from typing import cast
 import pytest
 
 from tanist.broker.slave_role import REFUSED, without_writes
-from tanist.errors import ResponseError
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
+from tanist.protocol.response_errors import NotMaster
 from tanist.remoting import Connection
 
 NOBODY = cast("Connection", None)
@@ -17,10 +17,23 @@ def answer(command: Command, _connection: Connection) -> Command:
 
 @pytest.mark.parametrize("code", REFUSED, ids=lambda code: RequestCode(code).name)
 def test_what_only_a_master_does_is_refused_with_the_code_of_rocketmq(code: int) -> None:
-    routes = without_writes({code: answer})
-    with pytest.raises(ResponseError, match="ask the master") as refusal:
+    routes = without_writes({code: answer}, lambda: None)
+    with pytest.raises(NotMaster, match="ask the master") as refusal:
         routes[code](Command.request(code), NOBODY)
     assert refusal.value.code == REFUSED[code]
+    assert refusal.value.master_address is None
+
+
+def test_a_refusal_says_where_the_master_is_now() -> None:
+    place: list[str] = ["10.0.0.1:10911"]
+    send = without_writes({RequestCode.SEND_MESSAGE_V2: answer}, lambda: place[0])[
+        RequestCode.SEND_MESSAGE_V2
+    ]
+    for address in ("10.0.0.1:10911", "10.0.0.2:10911"):
+        place[0] = address
+        with pytest.raises(NotMaster, match=f"its master at {address}") as refusal:
+            send(Command.request(RequestCode.SEND_MESSAGE_V2), NOBODY)
+        assert refusal.value.master_address == address
 
 
 def test_the_codes_are_those_that_clients_know_from_slaves() -> None:
@@ -30,5 +43,5 @@ def test_the_codes_are_those_that_clients_know_from_slaves() -> None:
 
 
 def test_everything_else_is_served_and_nothing_new() -> None:
-    routes = without_writes({RequestCode.PULL_MESSAGE: answer})
+    routes = without_writes({RequestCode.PULL_MESSAGE: answer}, lambda: None)
     assert routes == {RequestCode.PULL_MESSAGE: answer}

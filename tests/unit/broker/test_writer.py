@@ -6,13 +6,14 @@ import msgspec
 import pytest
 
 from tanist.broker import writer as writer_module
-from tanist.errors import CorruptRecord, DiskFull, NotWritable, OffsetOutOfRange
+from tanist.errors import CorruptRecord, DiskFull, DivergedLog, NotWritable, OffsetOutOfRange
 from tanist.model.message import Message
 from tanist.protocol.batch import encode_batch
 from tanist.store import MessageStore
 from tanist.store.dispatch import BATCH_RECORDS
+from tanist.store.diverged import diverged_folders, read_report
 from tests.support.conditions import turns, until
-from tests.support.messages import SMALL, TOPIC, make_message, open_store
+from tests.support.messages import SMALL, TOPIC, bodies, make_message, numbered, open_store
 from tests.support.working_broker import working_broker
 
 
@@ -173,5 +174,74 @@ def test_slaves_get_also_what_was_appended_last_before_the_end(tmp_path: Path) -
             appended = broker.state.writer.append(make_message())
             await broker.state.writer.close(5)
             assert ends == [appended.end]
+
+    asyncio.run(scenario())
+
+
+# Cutting
+
+
+def test_a_cut_takes_the_dispatch_that_was_due_with_it_and_keeps_what_it_cuts(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            places = [writer.append(make_message(number)).log_offset for number in range(10)]
+            await asyncio.sleep(0)
+            writer._due_dispatch = asyncio.get_running_loop().call_soon(writer._dispatch)
+            due = writer._due_dispatch
+            writer.truncate_to(places[4])
+            assert due.cancelled()
+            assert store.log.log_end == places[4]
+            await turns(3)
+            assert max_offset(store) == 4
+            (folder,) = diverged_folders(store.root)
+            report = read_report(folder)
+            assert report is not None
+            assert (report.start, report.message_count, report.topics) == (places[4], 6, {TOPIC: 6})
+            writer.append(make_message(10))
+            await turns(3)
+            assert bodies(store) == numbered(0, 1, 2, 3, 10)
+
+    asyncio.run(scenario())
+
+
+def test_what_is_not_dispatched_yet_is_so_after_a_cut_behind_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            places = [writer.append(make_message(number)).log_offset for number in range(10)]
+            writer.truncate_to(places[4])
+            await turns(3)
+            assert bodies(store) == numbered(0, 1, 2, 3)
+
+    asyncio.run(scenario())
+
+
+def test_what_is_confirmed_is_not_cut_whoever_asks(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            places = [writer.append(make_message(number)).log_offset for number in range(10)]
+            writer.confirm_to(places[5])
+            log_end = store.log.log_end
+            with pytest.raises(DivergedLog, match=f"confirmed up to {places[5]}"):
+                writer.truncate_to(places[4])
+            assert store.log.log_end == log_end
+            assert diverged_folders(store.root) == []
+            writer.truncate_to(places[5])
+            assert store.log.log_end == places[5]
+
+    asyncio.run(scenario())
+
+
+def test_a_cut_that_was_refused_leaves_dispatch_at_work(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            places = [writer.append(make_message(number)).log_offset for number in range(3)]
+            with pytest.raises(OffsetOutOfRange):
+                writer.truncate_to(places[1] + 1)
+            await turns(3)
+            assert max_offset(store) == 3
 
     asyncio.run(scenario())

@@ -188,3 +188,43 @@ def test_the_demo_wants_a_folder_of_its_own(folder: Path) -> None:
     result = run("demo", "--folder", folder)
     assert result.exit_code == 1
     assert "is not empty" in result.stderr
+
+
+# What was cut off
+
+
+def test_what_was_cut_off_is_listed_and_its_messages_are_printed(folder: Path) -> None:
+    assert run("diverged", folder).stdout.startswith("nothing was ever cut off")
+    assert json.loads(run("diverged", folder, "--json").stdout) == []
+    with MessageStore.open(folder, SETTINGS) as store:
+        store.begin_epoch(7)
+        cut = store.append(Message(topic="Orders", queue_id=0, body=b"lost one")).log_offset
+        store.append(Message(topic="Bills", queue_id=0, body=b"lost two"))
+        store.keep_diverged(cut)
+        store.truncate_to(cut)
+    (folder / "diverged" / "29990101T000000.000Z-5").mkdir()
+    before = contents(folder)
+    whole, torn = json.loads(run("diverged", folder, "--json").stdout)
+    assert torn == {"folder": "29990101T000000.000Z-5", "report": None}
+    assert whole["report"]["topics"] == {"Orders": 1, "Bills": 1}
+    assert (whole["report"]["start"], whole["report"]["messageCount"]) == (cut, 2)
+    assert whole["report"]["epochs"] == [{"epoch": 7, "start": cut}]
+    listed = run("diverged", folder).stdout
+    assert "Bills 1" in listed
+    assert "not whole" in listed
+    lines = run("diverged", folder, "--cat", whole["folder"]).stdout.splitlines()
+    assert [line.split()[-2:] for line in lines] == [["lost", "one"], ["lost", "two"]]
+    told = [
+        json.loads(line)
+        for line in run("diverged", folder, "--cat", whole["folder"], "--json").stdout.splitlines()
+    ]
+    assert [message["topic"] for message in told] == ["Orders", "Bills"]
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("name", ["nothing", "29990101T000000.000Z-5"])
+def test_what_is_not_there_or_not_whole_is_not_printed(folder: Path, name: str) -> None:
+    (folder / "diverged" / "29990101T000000.000Z-5").mkdir(parents=True)
+    result = run("diverged", folder, "--cat", name)
+    assert result.exit_code == 1
+    assert f"no '{name}' that is whole" in result.output

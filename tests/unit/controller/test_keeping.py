@@ -16,6 +16,7 @@ from tanist.controller.leading import LEADER_PATH, TERM_PATH, Leading, NotLeadin
 from tanist.coord import Check, Create, Delete, Put, Registry
 from tanist.coord.sqlite_registry import SqliteHome
 from tanist.errors import MQError, ResponseError
+from tanist.protocol.codes import ResponseCode
 from tests.support.faulty_registry import FaultyRegistry
 from tests.support.reigning import NAME, group
 
@@ -26,6 +27,9 @@ class FixedLeading:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.fence = (Check(LEADER_PATH, 0), Check(TERM_PATH, 0))
+
+    def require(self) -> None:
+        pass
 
 
 @asynccontextmanager
@@ -132,6 +136,34 @@ def test_a_record_that_can_not_be_read_stops_its_own_group_only(tmp_path: Path) 
                     await keeper.change("broken", with_set_epoch)
             assert await keeper.get("never heard of") is None
 
+    run(scenario())
+
+
+def test_who_only_looks_does_not_wait_for_the_changes_of_other_groups(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with leading(tmp_path) as (keeper, _, _):
+            await keeper.change(NAME, becomes(group()))
+            other = msgspec.structs.replace(group(), broker_name="other")
+            changing = asyncio.ensure_future(keeper.change("other", becomes(other)))
+            await asyncio.sleep(0)
+            assert await keeper.get(NAME) == group()
+            assert not changing.done()
+            assert await keeper.get("other") == other
+            await changing
+
+    run(scenario())
+
+
+def test_strangers_do_not_fill_the_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with leading(tmp_path) as (keeper, registry, _):
+            await keeper.change(NAME, becomes(group()))
+            with pytest.raises(ResponseError) as refusal:
+                await keeper.change("more", becomes(msgspec.structs.replace(group(), broker_name="more")))
+            assert refusal.value.code == ResponseCode.SYSTEM_BUSY
+            assert await registry.children("/groups") == [NAME]
+
+    monkeypatch.setattr("tanist.controller.keeping.MAX_GROUPS", 1)
     run(scenario())
 
 

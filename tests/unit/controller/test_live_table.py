@@ -90,6 +90,7 @@ def test_a_report_of_its_death_ends_a_session_for_good(table: LiveTable) -> None
     beat(table, session_id="s")
     assert [gone.broker_id for gone in table.on_dead("s")] == [1]
     assert table.on_dead("s") == []
+    assert table.is_dead("s")
     with pytest.raises(ResponseError) as refusal:
         beat(table, session_id="s")
     assert refusal.value.code == ResponseCode.CONTROLLER_BROKER_NOT_ALIVE

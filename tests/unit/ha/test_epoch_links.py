@@ -114,7 +114,7 @@ def test_a_slave_that_has_heard_of_no_newer_master_is_served(epoch: int) -> None
 # Epochs
 
 
-@pytest.mark.behaviour("S2-2", "S2-33", "S2-34")
+@pytest.mark.behaviour("S2-2", "S2-28", "S2-33", "S2-34")
 def test_an_empty_slave_learns_every_epoch_with_its_bytes() -> None:
     master, slave = _master((1, 0), (2, 10), (5, 400), (8, len(LOG))), _slave()
     _met(master, slave)
@@ -332,6 +332,7 @@ def test_the_master_sends_nothing_of_its_log_before_the_slave_is_aligned() -> No
     proof = slave.hear(master.hear(hello))
     epochs = master.hear(proof)
     assert master.link.max_body_bytes > 0
+    assert master.is_slave_trusted
     assert not master.link.is_transferring
     assert master.push() == b""
     again = slave.hear(epochs)
@@ -391,6 +392,21 @@ def test_a_bit_changed_while_both_align_ends_the_link(step: str) -> None:
 
 def _flipped(message: bytes) -> bytes:
     return message[:-1] + bytes([message[-1] ^ 1])
+
+
+def test_the_second_proof_with_any_byte_changed_proves_nothing() -> None:
+    place, proof = 0, b"?"
+    while place < len(proof):
+        master, slave = _master((1, 0), (3, 600)), _slave((1, 0), log=LOG[:700])
+        changed = bytearray(slave.hear(master.hear(slave.hear(master.hear(slave.begin())))))
+        proof = bytes(changed)
+        changed[place] ^= 1 << place % 8
+        master.hear(bytes(changed))
+        master.do(master.link.on_tick(log_end=1000, now_s=ALIGN_S))
+        assert master.started is None
+        assert master.closed is not None
+        place += 1
+    assert place > 64
 
 
 def test_an_order_to_align_that_comes_twice_cuts_once() -> None:

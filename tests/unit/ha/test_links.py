@@ -223,7 +223,7 @@ def test_an_ack_that_comes_byte_by_byte_is_understood() -> None:
     assert master.acked[-1] == len(LOG) + 6
 
 
-@pytest.mark.behaviour("S1-95")
+@pytest.mark.behaviour("S1-95", "S2-36")
 @pytest.mark.parametrize("log_offset", [0, len(LOG) - 1, len(LOG) + 1])
 def test_a_slave_takes_bytes_only_at_its_own_end(log_offset: int) -> None:
     _, slave = _transferring()

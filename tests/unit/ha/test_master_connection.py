@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tanist.errors import DiskFull
 from tanist.ha.actions import CloseKind, CloseLink
 from tanist.ha.classic_slave import ClassicSlaveLink
 from tanist.ha.master_connection import MasterConnection, Received
@@ -15,10 +16,11 @@ from tanist.protocol.ha_link import AckKind
 from tanist.store.flush import FlushDone, FlushOutcome
 from tests.support.conditions import until
 from tests.support.fake_transport import FakeTransport
-from tests.support.links import FILE_BYTES, KEYS, Bytes, MasterSide
+from tests.support.links import FILE_BYTES, INCARNATION, KEYS, Bytes, MasterSide, epochs_of
 
 _LOG_END = 8192
 _SMALL_BYTES = 4096
+_BYTES = bytes(range(250)) * 4
 
 
 def _make_connection() -> MasterConnection:
@@ -178,6 +180,93 @@ def test_heartbeats_begin_with_the_transfer_and_not_when_the_hello_would_have_be
         slave = _Slave(MasterSide(Bytes()), _Flushes().when_flushed, heartbeat_s=0.01)
         slave.talk()
         await until(lambda: len(slave.transport.written) > 0, timeout_s=2.0)
+        slave.connection.connection_lost(None)
+
+    asyncio.run(run())
+
+
+# Cutting, where a controller names the master
+
+
+class _OldMaster:
+    """A slave that was master before, whose disk may refuse to be cut; and the master that it calls now."""
+
+    def __init__(self, *, refuses: bool = False) -> None:
+        self.refuses = refuses
+        self.done: list[tuple[str, int]] = []
+        self.master = MasterSide(Bytes(_BYTES), epoch=3, epochs=epochs_of((1, 0), (3, 600)))
+        log = Bytes(_BYTES[:600] + b"lost")
+        self.connection = MasterConnection(
+            SlaveLink(
+                KEYS,
+                broker_id=1,
+                nonce=b"s" * 16,
+                log=SlaveLog(INCARNATION, 0, 604, FILE_BYTES, log.crc_before, epochs_of((1, 0), (2, 600))),
+                ack_kind=AckKind.RECEIVED,
+                now_s=asyncio.get_running_loop().time(),
+                heartbeat_s=5.0,
+                silence_s=60.0,
+                epoch=3,
+            ),
+            Received(
+                append=self._append,
+                follow_log=lambda _incarnation: self.done.append(("follow", 0)),
+                apply_table=None,
+                truncate_to=self._truncate_to,
+                begin_epoch=lambda _epoch, start: self.done.append(("epoch", start)),
+                confirm_to=lambda log_offset: self.done.append(("confirm", log_offset)),
+                when_flushed=lambda _end, _done: None,
+                on_read=lambda _size_bytes, _master_log_end: None,
+                on_written=lambda: None,
+            ),
+        )
+        self.transport = FakeTransport()
+        self.connection.connection_made(self.transport)
+
+    def talk(self) -> None:
+        while self.transport.written:
+            said = bytes(self.transport.written)
+            self.transport.written.clear()
+            if heard := self.master.hear(said):
+                self.connection.get_buffer(-1)[: len(heard)] = heard
+                self.connection.buffer_updated(len(heard))
+
+    def _append(self, log_offset: int, body: memoryview) -> int:
+        self.done.append(("append", log_offset))
+        return log_offset + len(body)
+
+    def _truncate_to(self, log_offset: int) -> None:
+        self.done.append(("cut", log_offset))
+        if self.refuses:
+            raise DiskFull("diverged", 4)
+
+
+def test_the_log_is_cut_before_it_is_shown_again_and_the_epoch_stands_before_its_bytes() -> None:
+    async def run() -> None:
+        slave = _OldMaster()
+        slave.talk()
+        assert slave.done[:5] == [
+            ("cut", 600),
+            ("follow", 0),
+            ("confirm", 0),
+            ("epoch", 600),
+            ("append", 600),
+        ]
+        assert slave.master.acked[-1] == len(_BYTES)
+        slave.connection.connection_lost(None)
+
+    asyncio.run(run())
+
+
+def test_a_log_that_can_not_be_cut_is_not_followed() -> None:
+    async def run() -> None:
+        slave = _OldMaster(refuses=True)
+        slave.talk()
+        assert slave.done == [("cut", 600)]
+        closing = slave.connection.closed.result()
+        assert closing.kind is CloseKind.STORE
+        assert closing.reason.startswith("the log is not cut at 600: no room for 4 bytes")
+        assert slave.master.started is None
         slave.connection.connection_lost(None)
 
     asyncio.run(run())

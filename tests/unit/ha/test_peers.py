@@ -34,7 +34,7 @@ def test_from_elsewhere_nothing_but_a_hello_is_listened_to(host: str, first_byte
 
 def test_without_haCompatibility_no_address_is_allowed() -> None:  # noqa: N802  It is the name of a key.
     peers = Peers.of(HaSettings(ha_allowed_addresses="10.0.0.0/24"))
-    assert not peers.may_be_classic("10.0.0.1")
+    assert not peers.may_be_rocketmq("10.0.0.1")
     assert isinstance(peers.dialect(_REPORT, "10.0.0.1"), str)
 
 
@@ -62,3 +62,13 @@ def test_a_slave_of_rocketmq_counts_for_double_write_only_if_its_address_is_list
     assert peers.counts(Dialect.CLASSIC, "10.0.0.7")
     assert not peers.counts(Dialect.CLASSIC, "10.0.0.8")
     assert peers.counts(Dialect.TANIST, "192.0.2.1")
+
+
+def test_with_autoswitch_the_allowed_addresses_speak_that_dialect_and_a_hello_is_tanists() -> None:
+    peers = Peers.of(
+        HaSettings(ha_compatibility=HaCompatibility.AUTOSWITCH, ha_allowed_addresses="10.0.0.0/24")
+    )
+    assert peers.dialect(0x00, "10.0.0.1") is Dialect.AUTOSWITCH
+    assert peers.dialect(_HELLO, "10.0.0.1") is Dialect.TANIST
+    assert isinstance(peers.dialect(0x00, "10.0.1.1"), str)
+    assert not peers.counts(Dialect.AUTOSWITCH, "10.0.0.1")

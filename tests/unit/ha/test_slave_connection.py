@@ -13,9 +13,9 @@ from tanist.ha.master_end import MasterEnd
 from tanist.ha.replicas import Replica
 from tanist.ha.slave_connection import Crcs, LogSource, Sending, SlaveConnection
 from tanist.ha.tables import TableFeed
-from tests.support.conditions import until
+from tests.support.conditions import turns, until
 from tests.support.fake_transport import FakeTransport
-from tests.support.links import Bytes, MasterSide, SlaveSide
+from tests.support.links import Bytes, MasterSide, SlaveSide, epochs_of
 
 _LOG = b"0123456789" * 100
 
@@ -48,6 +48,7 @@ class _Keeper:
         self.fault: Exception | None = None
         self.acked_to = 0
         self.heard: list[bytes] = []
+        self.newer_epoch: int | None = None
 
     def on_open(self, connection: SlaveConnection) -> float:
         if self.fault is not None:
@@ -72,6 +73,9 @@ class _Keeper:
 
     def on_acked(self, connection: SlaveConnection, acked_to: int) -> None:
         self.acked_to = acked_to
+
+    def on_newer_epoch(self, epoch: int) -> None:
+        self.newer_epoch = epoch
 
     def on_closed(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
         self.closed.append(kind)
@@ -235,6 +239,88 @@ def test_a_hold_whose_time_is_over_holds_nobody() -> None:
         master.connection.hold(asyncio.get_running_loop().time() - 1)
         master.connection.data_received(said := master.slave.begin())
         assert master.keeper.heard == [said]
+        master.end()
+
+    asyncio.run(run())
+
+
+def _named_master(*, confirmed_to: int = 0) -> _Master:
+    """A master that a controller has named, and a slave that was told of it."""
+    master = _Master()
+    master.keeper.side = MasterSide(Bytes(_LOG), epoch=1, epochs=epochs_of((1, 0)), confirmed_to=confirmed_to)
+    master.slave = SlaveSide(Bytes(), epoch=1)
+    return master
+
+
+def test_a_slave_is_told_at_once_what_was_confirmed_and_then_no_more_than_so_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slave_connection, "_CONFIRMED_EVERY_S", 3600.0)
+
+    async def run() -> None:
+        master = _named_master()
+        master.talk()
+        assert master.slave.confirmed == [0]
+        for confirmed_to in (300, 500, 700):
+            master.keeper.side.confirmed_to = confirmed_to
+            master.connection.confirm_soon()
+        await until(lambda: len(master.transport.written) > 0)
+        master.slave.hear(bytes(master.transport.written))
+        assert master.slave.confirmed == [0, 700]
+        master.transport.written.clear()
+        master.keeper.side.confirmed_to = 900
+        master.connection.confirm_soon()
+        await turns(5)
+        assert master.transport.written == b""
+        # What is sent in any case tells it too.
+        master.log.data += b"more"
+        master.connection.push()
+        master.slave.hear(bytes(master.transport.written))
+        assert master.slave.confirmed[-1] == 900
+        master.end()
+
+    asyncio.run(run())
+
+
+def test_a_slave_that_was_told_nothing_new_is_sent_nothing() -> None:
+    async def run() -> None:
+        master = _named_master(confirmed_to=len(_LOG))
+        master.talk()
+        assert master.slave.confirmed[-1] == len(_LOG)
+        master.connection.confirm_soon()
+        await turns(5)
+        assert master.transport.written == b""
+        assert master.connection._confirming is None
+        master.end()
+
+    asyncio.run(run())
+
+
+def test_who_keeps_the_connections_hears_of_a_newer_epoch() -> None:
+    async def run() -> None:
+        master = _named_master()
+        master.slave = SlaveSide(Bytes(), epoch=7)
+        master.talk()
+        assert master.keeper.newer_epoch == 7
+        assert not master.connection.is_proven
+        assert master.transport.is_closing()
+        master.end()
+        assert master.keeper.closed == [CloseKind.REFUSED]
+
+    asyncio.run(run())
+
+
+def test_a_slave_counts_as_proven_while_it_cuts_its_log() -> None:
+    async def run() -> None:
+        master = _named_master()
+        master.connection.connection_made(master.transport)
+        said = master.slave.begin()
+        for is_proven in (False, True):
+            master.connection.data_received(said)
+            assert master.connection.is_proven is is_proven
+            said = master.slave.hear(bytes(master.transport.written))
+            master.transport.written.clear()
+        assert master.connection.replica is None
         master.end()
 
     asyncio.run(run())

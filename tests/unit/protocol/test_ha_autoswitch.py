@@ -6,6 +6,7 @@ from tanist.errors import LocalProtocolError, RemoteProtocolError
 from tanist.model.epochs import Epoch
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_autoswitch import (
+    EMPTY_LOG,
     MAX_EPOCHS,
     HaState,
     MasterFrameDecoder,
@@ -185,10 +186,13 @@ def test_epochs_that_do_not_rise_are_refused(entries: list[tuple[int, int]]) -> 
         MasterFrameDecoder().feed(struct.pack(">iiqi", 1, len(body), 100, 2) + body)
 
 
-def test_1000_epochs_are_taken_and_more_are_not_sent() -> None:
+@pytest.mark.behaviour("S2-41")
+def test_as_many_epochs_are_taken_as_the_buffer_of_a_slave_of_rocketmq_holds_and_more_are_not_sent() -> None:
     handshake = MasterHandshake(LogOffset(10_000), 999, _epochs(MAX_EPOCHS))
-    assert MasterFrameDecoder().feed(encode_master_handshake(handshake)) == [handshake]
-    with pytest.raises(LocalProtocolError, match="1001 epochs"):
+    raw = encode_master_handshake(handshake)
+    assert (4 << 20) - 12 < len(raw) <= 4 << 20
+    assert MasterFrameDecoder().feed(raw) == [handshake]
+    with pytest.raises(LocalProtocolError, match=f"{MAX_EPOCHS + 1} epochs"):
         encode_master_handshake(handshake._replace(epochs=_epochs(MAX_EPOCHS + 1)))
 
 
@@ -198,8 +202,10 @@ def test_1000_epochs_are_taken_and_more_are_not_sent() -> None:
         (-203, 203, 3, 143577, 0),  # RocketMQ's master really sends this one
         (101, 0, 1, 0, 0),
         (2**31 - 1, 0, 1, 0, 0),
-        (0, -1, 1, 0, 0),
-        (0, 0, -1, 0, 0),
+        (0, -2, 1, 0, 0),
+        (1, -1, 1, 0, 0),
+        (0, 0, -2, 0, 0),
+        (1, 0, -1, 0, 0),
         (0, 0, 1, -1, 0),
         (0, 0, 1, 0, -2),
     ],
@@ -207,6 +213,11 @@ def test_1000_epochs_are_taken_and_more_are_not_sent() -> None:
 def test_a_transfer_header_with_impossible_fields_is_refused(fields: tuple[int, int, int, int, int]) -> None:
     with pytest.raises(RemoteProtocolError):
         _transferring().feed(struct.pack(">iiqiqq", 2, *fields))
+
+
+def test_a_heartbeat_of_a_master_whose_log_has_no_file_is_taken() -> None:
+    header = TransferHeader(EMPTY_LOG, 0, 1, LogOffset(0), 0)
+    assert _transferring().feed(encode_transfer_header(header)) == [header]
 
 
 def test_an_unknown_confirm_offset_is_taken() -> None:

@@ -3,14 +3,18 @@ import struct
 import pytest
 
 from tanist.errors import LocalProtocolError, RemoteProtocolError
+from tanist.model.epochs import Epoch
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
     MAGIC,
+    MAX_EPOCHS,
+    MAX_MESSAGE_BYTES,
     MAX_TAIL_BYTES,
     MAX_UNPROVEN_BYTES,
     NO_INCARNATION,
     PROOF_BYTES,
     Accepted,
+    AlignFirst,
     Authentication,
     HelloReader,
     Refusal,
@@ -253,3 +257,54 @@ def test_a_verdict_that_says_nothing_clear_is_refused(body: bytes) -> None:
 def test_a_negative_start_is_not_sent() -> None:
     with pytest.raises(LocalProtocolError):
         encode_verdict(Accepted(LogOffset(-1)), TLS)
+
+
+# The epochs that a slave is told before it is judged
+
+
+def _epochs(*pairs: tuple[int, int]) -> AlignFirst:
+    return AlignFirst(tuple(Epoch(epoch, LogOffset(start)) for epoch, start in pairs))
+
+
+@pytest.mark.behaviour("S2-41")
+@pytest.mark.parametrize("count", [0, 1, 1001, MAX_EPOCHS])
+def test_so_many_epochs_are_one_message(count: int) -> None:
+    told = _epochs(*((number, 1000 * number) for number in range(count)))
+    raw = encode_verdict(told, SECRET) + NO_PROOF
+    reader = HelloReader()
+    reader.trust_peer(MAX_MESSAGE_BYTES)
+    message, rest = reader.feed(raw)
+    assert (message, bytes(rest)) == (raw, b"")
+    assert decode_verdict(raw, SECRET) == told
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        _epochs((1, 0), (1, 5)),
+        _epochs((2, 0), (1, 5)),
+        _epochs((1, 5), (2, 5)),
+        _epochs((1, 5), (2, 4)),
+        _epochs((-1, 5)),
+        _epochs((1, -5)),
+        _epochs(*((number, number) for number in range(MAX_EPOCHS + 1))),
+    ],
+)
+def test_epochs_that_do_not_rise_or_are_too_many_are_not_sent(told: AlignFirst) -> None:
+    with pytest.raises(LocalProtocolError):
+        encode_verdict(told, SECRET)
+
+
+@pytest.mark.parametrize(
+    "body", [bytes(11), struct.pack(">iqiq", 2, 7, 2, 8), struct.pack(">iqiq", 2, 7, 3, 7)]
+)
+def test_epochs_that_do_not_rise_are_not_taken(body: bytes) -> None:
+    raw = MAGIC + struct.pack(">BBBH", 1, 5, SECRET, 9 + len(body) + 32) + body + NO_PROOF
+    with pytest.raises(RemoteProtocolError, match="epochs"):
+        decode_verdict(raw, SECRET)
+
+
+def test_a_master_that_is_not_proven_tells_no_long_list() -> None:
+    raw = encode_verdict(_epochs(*((number, number) for number in range(30))), SECRET) + NO_PROOF
+    with pytest.raises(RemoteProtocolError, match="256 are allowed"):
+        HelloReader().feed(raw)

@@ -3,7 +3,7 @@ import pytest
 from tanist.errors import ResponseError
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.command import Command
-from tanist.protocol.response_errors import NoPermission, TopicNotFound, error_of
+from tanist.protocol.response_errors import NoPermission, NotMaster, TopicNotFound, error_of
 
 # What RocketMQ 5's producers send again elsewhere.
 SENT_AGAIN = {1, 2, 14, 16, 17, 204, 205, 1500}
@@ -40,3 +40,11 @@ def test_a_missing_permission_makes_the_route_suspect() -> None:
     error = error_of(answer(ResponseCode.NO_PERMISSION))
     assert isinstance(error, NoPermission)
     assert error.refresh_route
+
+
+@pytest.mark.parametrize("address", ["10.0.0.8:10911", None])
+def test_a_refusal_of_a_slave_tells_where_its_master_is_if_it_knows(address: str | None) -> None:
+    raised = NotMaster(ResponseCode.SERVICE_NOT_AVAILABLE, "a slave", master_address=address)
+    error = error_of(Command.request(1).reply(raised.code, ext=raised.ext, remark=raised.remark))
+    assert isinstance(error, NotMaster)
+    assert (error.code, error.remark, error.master_address) == (raised.code, "a slave", address)

@@ -41,6 +41,11 @@ def test_a_handler_chooses_the_code_by_what_it_raises() -> None:
     assert (answer.code, answer.remark) == (17, "no such topic")
 
 
+def test_the_fields_of_a_refusal_are_answered_with_it() -> None:
+    answer = read(frame_failure(REQUEST, ResponseError(14, "a slave", ext={"masterAddress": "10.0.0.8:1"})))
+    assert (answer.code, answer.ext["masterAddress"]) == (14, "10.0.0.8:1")
+
+
 def test_an_unsupported_request_code_is_named() -> None:
     answer = read(frame_unsupported(Command.request(4711, opaque=3)))
     assert (answer.code, answer.remark) == (3, "request code 4711 is not supported")

@@ -18,7 +18,7 @@ from tanist.model.host import pack_host
 from tanist.model.message import Message
 from tanist.protocol.batch import encode_batch
 from tanist.protocol.record import encode_record
-from tanist.store import Boundary, MessageStore
+from tanist.store import Boundary, MessageStore, plain_records
 from tanist.store.disk import File
 from tanist.store.epoch_file import EpochFile
 from tanist.store.segment import segment_name
@@ -559,3 +559,46 @@ def test_a_store_that_was_closed_takes_nothing_from_a_master_and_says_so(tmp_pat
         raw = bytes(store.log.read(store.append(make_message()).log_offset, store.log.log_end))
     with pytest.raises(NotWritable, match="message store has shutdown, so appendToPhyQueue is forbidden"):
         store.append_raw(store.log.log_end, raw)
+
+
+# Where the last whole record ends
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+@pytest.mark.parametrize("dispatched", [0, 3])
+def test_a_log_that_a_master_sent_in_part_is_whole_up_to_its_last_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_native: bool, dispatched: int
+) -> None:
+    if not is_native:
+        monkeypatch.setattr(plain_records, "native", None)
+    with open_store(tmp_path / "master") as master:
+        appended = [master.append(make_message(number, body_bytes=300)) for number in range(30)]
+        log_end = master.log.log_end
+        log = b"".join(segment.view for segment in master.log.segments)[:log_end]
+    places = [place.log_offset for place in appended]
+    # With files of 4096 bytes there are blanks between.
+    ends = {*places, *(place.log_offset + place.size_bytes for place in appended)}
+    assert len(ends) > 31
+    with open_store(tmp_path / "slave") as slave:
+        assert slave.whole_to == 0
+        slave.append_raw(0, log[: places[dispatched]])
+        slave.dispatch()
+        for end in (*range(places[dispatched] + 1, log_end, 37), log_end):
+            slave.append_raw(slave.log.log_end, log[slave.log.log_end : end])
+            assert slave.whole_to == max(whole for whole in ends if whole <= end)
+
+
+@pytest.mark.behaviour("S2-18", "S2-19")
+def test_behind_bytes_that_are_no_record_nothing_is_whole(tmp_path: Path) -> None:
+    with open_store(tmp_path / "master") as master:
+        places = [master.append(make_message(number)).log_offset for number in range(6)]
+        log = bytes(master.log.read(0, master.log.log_end))
+    damaged = log[: places[3] + 4] + b"!" + log[places[3] + 5 :]
+    with open_store(tmp_path / "slave") as slave:
+        slave.append_raw(0, damaged)
+        assert slave.whole_to == places[3]
+        slave.truncate_to(slave.whole_to)
+        slave.dispatch()
+        assert bodies(slave) == numbered(0, 1, 2)
+        # All of it is dispatched now, and there is nothing to look at.
+        assert slave.whole_to == slave.log.log_end == places[3]

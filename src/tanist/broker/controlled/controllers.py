@@ -42,6 +42,7 @@ class Controllers:
         self._chance = chance
         self.leader: str | None = None
         """Who led when it was last asked."""
+        self._told_leader: str | None = None
 
     def forget(self, address: str) -> None:
         """A controller is gone, or does not lead: if it did, the leader is looked for when next asked."""
@@ -55,7 +56,7 @@ class Controllers:
         passing: frozenset[int] = frozenset(),
         is_once: bool = False,
     ) -> Command:
-        """The leader's answer, within 3 s. Raises NoLeader or another RemotingError if there is none.
+        """The leader's answer, within 3 s. Raises NoLeader or a RemotingError if there is none.
 
         An answer that says no is raised as a ResponseError, unless its code is one of ``passing``. With
         ``is_once`` a request that may have been taken is not sent a second time.
@@ -77,7 +78,7 @@ class Controllers:
                     failed = leader
                     self.forget(leader)
                     raise
-            except (RemotingError, ResponseError) as error:
+            except (RemotingError, NoLeader, ResponseError) as error:
                 pause_s = backoff.next_s(self._chance())
                 is_in_doubt = is_once and isinstance(error, ConnectionLost | RequestTimeout)
                 if is_in_doubt or not tries_left or loop.time() + pause_s >= deadline_s:
@@ -109,10 +110,10 @@ class Controllers:
             for task in asked:
                 task.cancel()
         if found is None:
-            raise NoLeader("; ".join(reasons))
-        if found != self.leader:
+            raise NoLeader("; ".join(sorted(reasons)))
+        if found != self._told_leader:
             _log.info("controller leads address=%s", found)
-            self.leader = found
+        self.leader = self._told_leader = found
         return found
 
     async def _named_by(self, address: str) -> tuple[str | None, str]:

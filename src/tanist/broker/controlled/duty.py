@@ -29,6 +29,7 @@ from tanist.broker.controlled.status import ControlledStatus, LeaseGrant
 from tanist.broker.settings import BrokerSettings
 from tanist.clock import Clock
 from tanist.errors import MQError, NoRole, ResponseError
+from tanist.log import ToldFailures
 from tanist.model.offsets import LogOffset
 from tanist.protocol.codes import Language, ResponseCode
 from tanist.protocol.headers.controller import BrokerHeartbeatRequest
@@ -36,7 +37,7 @@ from tanist.remoting import RemotingClient
 
 _log = logging.getLogger(__name__)
 
-_HINT_GAP_S = 0.05
+_HINT_GAP_S = 0.02
 """Between two questions, however many notifications come."""
 _NO_ROLE = "the controller has not given this broker a role yet"
 """Why a broker that has just started takes no writes."""
@@ -69,7 +70,10 @@ MakeClient = Callable[[Callable[[str], None]], RemotingClient]
 
 
 class Controlled:
-    """One broker's duty to its controllers, for as long as ``run`` runs."""
+    """One broker's duty to its controllers, for as long as ``run`` runs, which it does once.
+
+    Raises ForeignFile if the file of the broker's id is another broker's.
+    """
 
     def __init__(
         self,
@@ -80,6 +84,7 @@ class Controlled:
         chance: Callable[[], float] = random.random,
     ) -> None:
         settings = replica.settings
+        self._joining = Joining(replica.files.load())
         self._replica = replica
         self._switch = switch
         self._chance = chance
@@ -87,7 +92,6 @@ class Controlled:
         self._interval_s = settings.broker_heartbeat_interval / 1000
         self._client = make_client(self._on_disconnect)
         self._controllers = Controllers(self._client, settings.controllers, chance=chance)
-        self._joining = Joining(None)
         self._entering = Entering(
             self._controllers, replica.files, settings.address, replica.clock, self._joining
         )
@@ -107,14 +111,11 @@ class Controlled:
         self._hinted = asyncio.Event()
         self._is_beating = asyncio.Event()
         self._is_weak = False
+        self._failures = ToldFailures()
 
     async def run(self) -> None:
-        """Serve under the controllers until cancelled.
-
-        Raises ForeignFile if the files of the broker's id are of another broker.
-        """
+        """Serve under the controllers until cancelled."""
         self._switch.fence(_NO_ROLE)
-        self._joining.kept = self._replica.files.load()
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._keep_role())
@@ -237,11 +238,11 @@ class Controlled:
                 and error.code == ResponseCode.CONTROLLER_BROKER_ID_INVALID
             ):
                 return joining.on_id_taken(str(error), chance=self._chance())
-        before = joining.reason
-        pause_s = joining.on_failed(str(error), chance=self._chance())
-        if joining.reason != before:
+        # Texts may tell times, which are others at each try.
+        kind = f"{type(error).__name__} {getattr(error, 'code', '')}"
+        if self._failures.is_news(joining.state, kind) or joining.reason is None:
             _log.warning("controller step failed state=%s reason=%s", joining.state.name, error)
-        return pause_s
+        return joining.on_failed(str(error), chance=self._chance())
 
     def _pause_s(self) -> float:
         if self._joining.state is not JoinState.RUNNING:
@@ -307,14 +308,16 @@ class Controlled:
         self._replica.on_lease(epoch, sent_s, self._timeout_s)
 
     def _on_disconnect(self, address: str) -> None:
-        self._controllers.forget(address)
+        if address == self._controllers.leader:
+            # Another one may lead now. One of RocketMQ's elects another master at once.
+            self._controllers.forget(address)
+            self.status.controller = None
+            self._hinted.set()
         lease = self.status.lease
         if lease is not None and lease.is_weak and lease.controller == address:
             _log.warning("lease is void, the connection to the controller is gone address=%s", address)
             self.status.lease = None
             self._replica.on_lease_void()
-            # It elects another one now, and may have told us on that connection.
-            self._hinted.set()
         self._heartbeats.soon(address)
 
     async def _keep_finding(self) -> None:

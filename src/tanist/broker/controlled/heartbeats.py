@@ -2,7 +2,7 @@
 
 All of them are told because any may lead next, and each keeps its own table of who lives. A heartbeat that
 the leader answers renews the master's lease, counted from when it was sent. A connection that is lost is
-opened again at once.
+opened again at once, and one on which nothing was answered for the whole timeout is given up for another.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tanist.broker.controlled.controllers import Controllers
 from tanist.clock import Clock
-from tanist.errors import MQError
+from tanist.errors import MQError, RequestTimeout, ResponseError
 from tanist.log import ToldFailures
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -40,7 +40,7 @@ def session_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class BeatAnswer:
-    """One controller has answered a heartbeat."""
+    """One controller has answered a heartbeat, with yes or no."""
 
     address: str
     sent_s: float
@@ -67,11 +67,13 @@ class Heartbeats:
         self._make_header = make_header
         self._on_answer = on_answer
         self._interval_s = interval_s
+        self._timeout_s = timeout_s
         self._answer_s = max(interval_s, timeout_s / _TRIES_IN_TIME)
         self._clock = clock
         self._failures = ToldFailures()
         self._wishes = {address: asyncio.Event() for address in controllers.addresses}
         self._answered = asyncio.Event()
+        self._silent_since_s: dict[str, float] = {}
 
     async def run(self) -> None:
         """Send heartbeats until cancelled."""
@@ -113,8 +115,21 @@ class Heartbeats:
         except MQError as error:
             if self._failures.is_news(address, str(error)):
                 _log.warning("controller takes no heartbeat address=%s reason=%s", address, error)
+            if isinstance(error, RequestTimeout):
+                self._on_silence(address, sent_s)
+            elif isinstance(error, ResponseError):
+                self._on_answer(BeatAnswer(address, sent_s, None))
             return
+        self._silent_since_s.pop(address, None)
         if self._failures.is_over(address):
             _log.info("controller takes heartbeats again address=%s", address)
         self._answered.set()
         self._on_answer(BeatAnswer(address, sent_s, lease_epoch))
+
+    def _on_silence(self, address: str, sent_s: float) -> None:
+        """By then the controller takes us for gone anyway, so that nothing is lost with the connection."""
+        since_s = self._silent_since_s.setdefault(address, sent_s)
+        silent_s = self._clock.monotonic_s() - since_s
+        if silent_s >= self._timeout_s:
+            del self._silent_since_s[address]
+            self._client.give_up(address, f"no heartbeat was answered for {silent_s:.1f} s")

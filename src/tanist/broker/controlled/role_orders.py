@@ -64,6 +64,8 @@ class RoleOrders:
         if view.master_id is None:
             # Who registers while there is no master may be told no epoch at all.
             return self._behind("epoch", view.epoch, self.epoch) if view.epoch else None
+        if behind := self._behind("epoch", view.epoch, self.epoch):
+            return behind
         if view.epoch < log_epoch:
             return (
                 f"the controller tells epoch {view.epoch} and our log has {log_epoch}: its records are not "
@@ -71,14 +73,13 @@ class RoleOrders:
             )
         if view.master_id == self.broker_id and self.broker_id not in view.sync_state_set:
             return f"the controller tells us master, and the set {sorted(view.sync_state_set)} without us"
-        if view.epoch != self.epoch:
-            return self._behind("epoch", view.epoch, self.epoch)
-        if view.master_id != self.master_id:
+        if view.epoch == self.epoch and view.master_id != self.master_id:
             return (
                 f"the controller tells master {view.master_id} of epoch {view.epoch}, which was "
                 f"{self.master_id} before: there are two records of this group"
             )
-        return self._behind("set epoch", view.set_epoch, self.set_epoch) if self.is_master else None
+        is_ours = self.is_master and view.epoch == self.epoch
+        return self._behind("set epoch", view.set_epoch, self.set_epoch) if is_ours else None
 
     @staticmethod
     def _behind(what: str, told: int, held: int) -> str | None:

@@ -12,7 +12,7 @@ from typing import Protocol
 from tanist.broker.controlled.controllers import Controllers
 from tanist.broker.controlled.group_view import GroupView, replica_info_view
 from tanist.broker.controlled.identity import Identity
-from tanist.errors import ProtocolError, RemotingError, ResponseError
+from tanist.errors import NoLeader, ProtocolError, RemotingError, ResponseError
 from tanist.protocol.bodies import decode_java_json, encode_body
 from tanist.protocol.bodies.replication import SyncStateSet
 from tanist.protocol.codes import RequestCode
@@ -82,7 +82,7 @@ class SetReports:
                 taken = decode_java_json(answer.body, SyncStateSet)
             except ResponseError as refusal:
                 return await self._refused(refusal)
-            except (RemotingError, ProtocolError) as error:
+            except (RemotingError, NoLeader, ProtocolError) as error:
                 return SetUnknown(str(error))
             return SetTaken(taken.broker_ids, taken.epoch)
 
@@ -91,7 +91,7 @@ class SetReports:
         try:
             answer = await ask_replica_info(self._controllers, self._identity.broker_name)
             return SetRefused(refusal.code, str(refusal), replica_info_view(answer))
-        except (RemotingError, ResponseError, ProtocolError) as error:
+        except (RemotingError, NoLeader, ResponseError, ProtocolError) as error:
             return SetUnknown(f"{refusal}; then {error}")
 
     def _request(self, proposal: Proposal, epoch: int) -> Command:

@@ -43,7 +43,7 @@ def told_log_end(state: BrokerState) -> int | None:
     which does not tell it.
     """
     follower = state.replication.follower
-    if follower is None or not follower.is_transferring or follower.status.dialect is Dialect.CLASSIC:
+    if follower is None or not follower.is_transferring or follower.status.dialect is not Dialect.TANIST:
         return None
     return follower.status.master_log_end
 

@@ -32,6 +32,7 @@ from tanist.protocol.headers.offsets import (
 )
 from tanist.protocol.headers.send import ConsumerSendBackRequest
 from tanist.protocol.java_json import decode_java_json
+from tanist.protocol.response_errors import NotMaster
 
 _OFFSET_OR_NONE = frozenset({int(ResponseCode.SUCCESS), int(ResponseCode.QUERY_NOT_FOUND)})
 _MEMBERS_OR_NONE = frozenset({int(ResponseCode.SUCCESS), int(ResponseCode.SYSTEM_ERROR)})
@@ -196,7 +197,9 @@ class BrokerCalls:
         try:
             return await self._session.wire.ask(address, request, accepted=accepted)
         except (ConnectFailed, ResponseError) as error:
-            if isinstance(error, ConnectFailed) or error.refresh_route:
+            if isinstance(error, ConnectFailed | NotMaster):
+                self._session.routes.lost(address)
+            elif error.refresh_route:
                 self._session.routes.suspect()
             raise
 
@@ -236,6 +239,6 @@ class BrokerCalls:
             await self._session.routes.find(topic)
             address = table.master_of(broker_name)
         if address is None:
-            self._session.routes.suspect()
+            self._session.routes.seek_master(broker_name)
             raise NoRoute(topic, f"broker {broker_name} has no master now")
         return address

@@ -99,7 +99,7 @@ class Fetcher:
             if broker_id is None or broker_id in tried:
                 raise failure
             tried.add(broker_id)
-            answer = await self._pull(choice, broker_id, replicas[broker_id], request)
+            answer = await self._pull(choice, queue.broker_name, broker_id, replicas[broker_id], request)
             if isinstance(answer, Command):
                 fetched = read_answer(answer, queue, offset, subscription=subscription, broker_id=broker_id)
                 if broker_id == MASTER_ID or not fetched.goes_back_from(offset):
@@ -113,8 +113,17 @@ class Fetcher:
         """The queue is not read any more."""
         self._choices.pop(queue, None)
 
+    async def wait_for_route(self, timeout_s: float) -> None:
+        """Wait until a route is another one, for what failed may work then; so long at most."""
+        await self._session.routes.changed(timeout_s)
+
     async def _pull(
-        self, choice: ReplicaChoice, broker_id: int, address: str, request: PullMessageRequest
+        self,
+        choice: ReplicaChoice,
+        broker_name: str,
+        broker_id: int,
+        address: str,
+        request: PullMessageRequest,
     ) -> Command | MQError:
         """The answer of one replica; an error if another replica may do better."""
         if broker_id != MASTER_ID:
@@ -134,7 +143,10 @@ class Fetcher:
             raise
         except RemotingError as error:
             choice.on_lost(broker_id, self._now_s())
-            self._session.routes.suspect()
+            if broker_id == MASTER_ID:
+                self._session.routes.seek_master(broker_name)
+            else:
+                self._session.routes.suspect()
             return error
         return answer if is_answer(answer) else self._refused(choice, broker_id, answer)
 

@@ -78,7 +78,7 @@ class PullLoop:
             except MQError as error:
                 if failures.is_news(owned.queue, str(error)):
                     _log.warning("pull failed queue=%s error=%s", owned.queue, error)
-                await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
+                await self._fetcher.wait_for_route(backoff.next_s(random.random()))  # noqa: S311
                 continue
             failures.is_over(owned.queue)
             owned.pulled_ms = self._clock.now_ms()

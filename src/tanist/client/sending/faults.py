@@ -46,6 +46,10 @@ class BrokerFaults:
         """A broker could not be reached, did not answer, or said that it can not work now."""
         self._faults[broker_name] = (Standing.FAILED, now_s + FAILED_REST_S)
 
+    def forget(self, broker_name: str) -> None:
+        """What was seen of a broker does not count any more: it has another master."""
+        self._faults.pop(broker_name, None)
+
     def standing(self, broker_name: str, *, now_s: float) -> Standing:
         """How good a choice the broker is now."""
         fault = self._faults.get(broker_name)

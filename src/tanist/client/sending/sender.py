@@ -2,11 +2,11 @@
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tanist.client.errors import ClientClosed, InvalidArgument, NoRoute
 from tanist.client.message import Message, Receipt
-from tanist.client.sending.attempts import Attempts, is_of_the_broker, is_route_old
+from tanist.client.sending.attempts import Attempts, is_master_gone, is_of_the_broker, is_route_old
 from tanist.client.sending.faults import BrokerFaults
 from tanist.client.sending.in_flight import InFlight
 from tanist.client.sending.key_turns import KeyTurns
@@ -21,7 +21,7 @@ from tanist.model.message import SysFlag
 from tanist.model.property_names import TRAN_MSG
 from tanist.model.route import MessageQueue
 from tanist.protocol.codes import RequestCode
-from tanist.protocol.response_errors import TopicNotFound
+from tanist.protocol.response_errors import NotMaster, TopicNotFound
 
 _LONG_WORK_BYTES = 256 << 10
 _PREPARED = int(SysFlag.PREPARED)
@@ -42,6 +42,7 @@ class Sender:
     ) -> None:
         self._session = session
         self._wire = session.wire
+        self._routes = session.routes
         self._table = session.routes.table
         self._topics = PublishTopics(session.routes, session.tasks)
         self._maker = maker
@@ -50,6 +51,7 @@ class Sender:
         self._tracer = tracer
         self._timeout_s = session.settings.timeout_s
         self._faults = BrokerFaults()
+        session.routes.on_master(self._faults.forget)
         self._in_flight = InFlight()
         self._key_turns = KeyTurns()
         self._is_closed = False
@@ -110,6 +112,7 @@ class Sender:
         self._is_closed = True
         self._key_turns.close()
         self._in_flight.close()
+        self._routes.wake()
 
     async def _post(self, outgoing: Outgoing, queue: MessageQueue | None) -> None:
         if self._maker.is_to_compress(outgoing):
@@ -121,7 +124,7 @@ class Sender:
             await self._wire.post(self._address_of(chosen), request, timeout_s=deadline_s - self._now_s())
         except RemotingError:
             self._faults.on_failure(chosen.broker_name, now_s=self._now_s())
-            self._session.routes.suspect()
+            self._routes.seek_master(chosen.broker_name)
             raise
 
     async def _deliver(
@@ -185,6 +188,7 @@ class Sender:
             if outgoing.sharding_key is not None:
                 queue = chosen  # It stays so for all tries, also if the route changes meanwhile.
             began_s = self._now_s()
+            address = self._table.master_of(chosen.broker_name)
             try:
                 answer = await self._wire.ask(
                     self._address_of(chosen),
@@ -202,7 +206,7 @@ class Sender:
                         # A second half would be asked about later, and be committed like the first.
                         may_store_twice=not outgoing.sys_flag & _PREPARED,
                     )
-                self._on_failure(attempts, chosen, error, now_s=self._now_s())
+                self._on_failure(attempts, chosen, error, address=address)
                 continue
             now_s = self._now_s()
             self._faults.on_answer(chosen.broker_name, latency_s=now_s - began_s, now_s=now_s)
@@ -217,45 +221,60 @@ class Sender:
         *,
         deadline_s: float,
     ) -> MessageQueue:
-        """The queue of the next try. Where the last one failed we do not knock again at once."""
+        """The queue of the next try. Where one failed we do not knock again at once."""
         now_s = self._now_s()
         topic = self._topics.get(outgoing.topic)
         if topic is None:
-            topic = await self._find(outgoing.topic, attempts, timeout_s=deadline_s - now_s)
+            topic = await self._find(outgoing.topic, attempts, deadline_s=deadline_s)
         if queue is not None:
-            chosen = await self._check_queue(queue, topic, attempts, timeout_s=deadline_s - now_s)
+            chosen = await self._check_queue(queue, topic, attempts, deadline_s=deadline_s)
         elif outgoing.sharding_key is not None:
             chosen = queue_of_key(topic.queues, outgoing.sharding_key)
         else:
             failed_broker = None if attempts is None else attempts.failed_broker
             chosen = topic.round.next(self._faults, now_s=now_s, failed_broker=failed_broker)
-        if attempts is not None and chosen.broker_name == attempts.failed_broker:
+        address = self._table.master_of(chosen.broker_name)
+        if attempts is not None and attempts.needs_pause(chosen.broker_name, address):
             pause_s = attempts.next_pause_s(random.random())  # noqa: S311
             if self._now_s() + pause_s >= deadline_s:
                 attempts.end()
-            await asyncio.sleep(pause_s)
+            # It may have another master sooner than that.
+            await self._routes.changed(pause_s)
         return chosen
 
-    async def _find(self, topic: str, attempts: Attempts | None, *, timeout_s: float) -> PublishTopic:
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await self._topics.find(topic)
-        except TimeoutError:
-            error = NoRoute(topic, f"no name server answers within {timeout_s:g} s")
+    async def _find(self, topic: str, attempts: Attempts | None, *, deadline_s: float) -> PublishTopic:
+        """The topic's queues, once one of its brokers takes messages."""
+        while True:
+            timeout_s = deadline_s - self._now_s()
+            error: MQError
+            try:
+                async with asyncio.timeout(timeout_s):
+                    return await self._topics.find(topic)
+            except TimeoutError:
+                error = NoRoute(topic, f"no name server answers within {timeout_s:g} s")
+            except (TopicNotFound, ClientClosed) as failure:
+                error = failure
+            except NoRoute as failure:
+                error = failure
+                route = self._table.get(topic)
+                if route is not None and await self._is_master_found(route.masterless, deadline_s):
+                    continue
             if attempts is None:
-                raise error from None
-            attempts.give_up("name servers", error)
-        except (NoRoute, TopicNotFound, ClientClosed) as error:
-            if attempts is None:
-                raise
+                raise error
             attempts.give_up("name servers", error)
 
     async def _check_queue(
-        self, queue: MessageQueue, topic: PublishTopic, attempts: Attempts | None, *, timeout_s: float
+        self, queue: MessageQueue, topic: PublishTopic, attempts: Attempts | None, *, deadline_s: float
     ) -> MessageQueue:
         """The queue that was chosen. The route may be too old to know it, so it is asked for again."""
         if queue not in topic.queues:
-            topic = await self._find(queue.topic, attempts, timeout_s=timeout_s)
+            topic = await self._find(queue.topic, attempts, deadline_s=deadline_s)
+        while queue not in topic.queues:
+            route = self._table.get(queue.topic)
+            masterless = route.masterless & {queue.broker_name} if route is not None else frozenset[str]()
+            if not await self._is_master_found(masterless, deadline_s):
+                break
+            topic = await self._find(queue.topic, attempts, deadline_s=deadline_s)
         if queue in topic.queues:
             return queue
         gone = NoRoute(queue.topic, f"there is no queue of it at broker {queue.broker_name} now")
@@ -265,18 +284,34 @@ class Sender:
             raise gone
         raise InvalidArgument("queue", queue, f"the topic has {len(topic.queues)} others")
 
+    async def _is_master_found(self, broker_names: Collection[str], deadline_s: float) -> bool:
+        """Wait for news of brokers that have no master; False if there are none, or none in time."""
+        left_s = deadline_s - self._now_s()
+        if not broker_names or left_s <= 0 or self._is_closed:
+            return False
+        for broker_name in broker_names:
+            self._routes.seek_master(broker_name)
+        return await self._routes.changed(left_s) and not self._is_closed
+
     def _address_of(self, queue: MessageQueue) -> str:
         address = self._table.master_of(queue.broker_name)
         if address is None:
             raise NoRoute(queue.topic, f"broker {queue.broker_name} has no master now")
         return address
 
-    def _on_failure(self, attempts: Attempts, queue: MessageQueue, error: MQError, *, now_s: float) -> None:
+    def _on_failure(
+        self, attempts: Attempts, queue: MessageQueue, error: MQError, *, address: str | None
+    ) -> None:
         """Learn from a failure; raises what the caller is to know if it was the last one."""
+        now_s = self._now_s()
         if self._is_closed:
             attempts.give_up(queue.broker_name, error)
         if is_of_the_broker(error):
             self._faults.on_failure(queue.broker_name, now_s=now_s)
-        if is_route_old(error):
-            self._session.routes.suspect()
-        attempts.on_failure(queue.broker_name, error, now_s=now_s)
+        if isinstance(error, NotMaster) and error.master_address is not None:
+            self._routes.believe(queue.broker_name, error.master_address)
+        if is_master_gone(error):
+            self._routes.seek_master(queue.broker_name)
+        elif is_route_old(error):
+            self._routes.suspect()
+        attempts.on_failure(queue.broker_name, error, now_s=now_s, address=address)

@@ -35,6 +35,17 @@ class TopicRoute:
         )
 
     @cached_property
+    def masterless(self) -> frozenset[str]:
+        """The brokers that would take messages, if one of their replicas were master."""
+        return frozenset(
+            offer.broker_name
+            for offer in self.data.queue_datas
+            if offer.is_writable
+            and (replicas := self.replicas.get(offer.broker_name))
+            and MASTER_ID not in replicas
+        )
+
+    @cached_property
     def subscribe_queues(self) -> tuple[MessageQueue, ...]:
         """The queues that messages are read from, in the order that all clients sort them in."""
         return tuple(
@@ -65,6 +76,8 @@ class RouteTable:
     def __init__(self) -> None:
         self._routes: dict[str, TopicRoute] = {}
         self._replicas: dict[str, dict[int, str]] = {}
+        self._is_led = False
+        """Whether a replica said of a master what no route says."""
 
     @property
     def topics(self) -> list[str]:
@@ -81,14 +94,30 @@ class RouteTable:
     def put(self, topic: str, data: TopicRouteData) -> bool:
         """Take a route in; whether it differs from the one before."""
         before = self._routes.get(topic)
-        if before is not None and before.data == data:
-            return False
-        self._routes[topic] = TopicRoute(topic, data)
-        # The newest route knows best; brokers that no route names any more are forgotten.
-        newest_last = [route for route in self._routes.values() if route.topic != topic]
-        newest_last.append(self._routes[topic])
-        self._replicas = {name: addrs for route in newest_last for name, addrs in route.replicas.items()}
-        return True
+        is_news = before is None or before.data != data
+        if is_news:
+            # At the end: the newest route knows best.
+            self._routes.pop(topic, None)
+            self._routes[topic] = TopicRoute(topic, data)
+        if is_news or self._is_led:
+            # Brokers that no route names any more are forgotten, and so is what others said of a master.
+            self._replicas = {
+                name: addrs for route in self._routes.values() for name, addrs in route.replicas.items()
+            }
+            self._is_led = False
+        return is_news
+
+    def believe(self, broker_name: str, master: str) -> None:
+        """A replica says that its master is at this address. It counts until the next route comes."""
+        known = self._replicas.get(broker_name, {})
+        slaves = {id_: addr for id_, addr in known.items() if id_ != MASTER_ID and addr != master}
+        self._replicas = {**self._replicas, broker_name: {MASTER_ID: master, **slaves}}
+        self._is_led = True
+
+    def topic_of(self, broker_name: str) -> str | None:
+        """A topic whose route names the broker."""
+        named = (topic for topic, route in self._routes.items() if broker_name in route.replicas)
+        return next(named, None)
 
     def master_of(self, broker_name: str) -> str | None:
         """The address of a broker's master; None while there is none."""

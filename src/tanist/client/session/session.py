@@ -60,8 +60,9 @@ class Session:
     def _on_connect(self, address: str) -> None:
         if address not in self._name_servers:
             self.heartbeats.meet(address)
+            self.routes.reached(address)
 
     def _on_disconnect(self, address: str) -> None:
         if address not in self._name_servers:
             self.heartbeats.forget(address)
-            self.routes.suspect()
+            self.routes.lost(address)

@@ -28,11 +28,11 @@ from tanist.model.message import SysFlag
 from tanist.model.property_names import PGROUP, TRAN_MSG
 from tanist.model.topics import SELF_TEST_TOPIC
 from tanist.protocol.command import Command
-from tanist.protocol.response_errors import BrokerBusy, BrokerLeaving, FlowControlled
+from tanist.protocol.response_errors import BrokerBusy, BrokerLeaving, FlowControlled, NotMaster
 
 _log = logging.getLogger(__name__)
 
-_NOTHING_DONE = (*(ConnectFailed, TooBusy, NoRoute), *(BrokerBusy, BrokerLeaving, FlowControlled))
+_NOTHING_DONE = (*(ConnectFailed, TooBusy, NoRoute), *(BrokerBusy, BrokerLeaving, FlowControlled, NotMaster))
 """What says that a commit was not sent, or was refused before the broker looked at it."""
 _PREPARED = int(SysFlag.PREPARED)
 
@@ -140,8 +140,8 @@ class Transactions:
                     raise self._doubt(receipt, error) from error
             except MQError as error:
                 raise self._doubt(receipt, error) from error
-            self._session.routes.suspect()
-            await asyncio.sleep(pause_s)
+            self._session.routes.seek_master(receipt.queue.broker_name)
+            await self._session.routes.changed(pause_s)
 
     def _roll_back(self, receipt: Receipt) -> None:
         """Roll back without waiting: an exception is on its way, and nobody wants the answer."""

@@ -40,7 +40,10 @@ class Context:
     spawn: Callable[[Coroutine[Any, Any, None]], None]
     refusals: Refusals = field(default_factory=Refusals)
     _lines: LineBudget = field(default_factory=LineBudget, init=False)
-    _waiting: int = field(default=0, init=False)
+    _makings: set[Coroutine[Any, Any, Answer]] = field(
+        default_factory=set[Coroutine[Any, Any, Answer]], init=False
+    )
+    """The answers that are being made, or will be."""
 
     def guard(self, handle: Handle, request: Command, connection: Connection) -> Command | None:
         """Have a request handled, and count it if that fails."""
@@ -54,11 +57,17 @@ class Context:
         self, request: Command, connection: Connection, making: Coroutine[Any, Any, Answer]
     ) -> None:
         """Send what ``making`` comes to when it is ready. Raises ResponseError if too many wait already."""
-        if self._waiting >= _MAX_WAITING:
+        if len(self._makings) >= _MAX_WAITING:
             making.close()
             raise ResponseError(ResponseCode.SYSTEM_BUSY, f"{_MAX_WAITING} requests wait for the registry")
-        self._waiting += 1
+        self._makings.add(making)
         self.spawn(self._answer(request.without_content(), connection, making))
+
+    def close(self) -> None:
+        """Let go of the answers that nobody has begun to make. The tasks that make others have ended."""
+        for making in self._makings:
+            making.close()
+        self._makings.clear()
 
     async def _answer(
         self, request: Command, connection: Connection, making: Coroutine[Any, Any, Answer]
@@ -73,7 +82,7 @@ class Context:
                 _log.error("request failed peer=%s code=%d", connection.peer, request.code, exc_info=error)
             frame = frame_failure(request, error)
         finally:
-            self._waiting -= 1
+            self._makings.discard(making)
         if frame is not None:
             connection.send(frame)
 

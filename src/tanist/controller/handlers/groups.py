@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tanist.controller import decisions
+from tanist.controller import decisions, registering
 from tanist.controller.decisions import Answer, Decision
 from tanist.controller.election import ha_address_of
 from tanist.controller.group_record import GroupRecord
@@ -24,13 +24,13 @@ from tanist.remoting import Connection
 
 def next_id(context: Context, request: Command, connection: Connection) -> None:
     header = request.header(GetNextBrokerIdRequest)
-    making = _decided(context, header.broker_name, lambda record: decisions.next_id(record, header))
+    making = _looked(context, header.broker_name, lambda record: registering.next_id(record, header))
     context.answer_later(request, connection, making)
 
 
 def apply_id(context: Context, request: Command, connection: Connection) -> None:
     header = request.header(ApplyBrokerIdRequest)
-    making = _decided(context, header.broker_name, lambda record: decisions.apply_id(record, header))
+    making = _decided(context, header.broker_name, lambda record: registering.apply_id(record, header))
     context.answer_later(request, connection, making)
 
 
@@ -60,7 +60,7 @@ def replica_info(context: Context, request: Command, connection: Connection) -> 
     def decide(record: GroupRecord | None) -> Decision:
         return decisions.replica_info(record, name, ha_address=_ha_address(context, record))
 
-    context.answer_later(request, connection, _decided(context, name, decide))
+    context.answer_later(request, connection, _looked(context, name, decide))
 
 
 def sync_state_data(context: Context, request: Command, connection: Connection) -> None:
@@ -73,7 +73,7 @@ def clean(context: Context, request: Command, connection: Connection) -> None:
 
     def decide(record: GroupRecord | None) -> Decision:
         situation = context.reigns.situation(record)
-        return decisions.clean(
+        return registering.clean(
             record, header, alive=situation.alive, is_lease_running=situation.is_lease_running
         )
 
@@ -86,13 +86,22 @@ async def _decided(
     return (await context.keeper.change(broker_name, decide)).answer
 
 
+async def _looked(
+    context: Context, broker_name: str, decide: Callable[[GroupRecord | None], Decision]
+) -> Answer:
+    """A decision that never changes anything."""
+    decision = decide(await context.keeper.get(broker_name))
+    assert decision.record is None
+    return decision.answer
+
+
 async def _registered(context: Context, header: RegisterReplicaRequest) -> Answer:
     had_master = False
 
     def decide(record: GroupRecord | None) -> Decision:
         nonlocal had_master
         had_master = record is not None and record.master_id is not None
-        return decisions.register(
+        return registering.register(
             record,
             header,
             is_master_there=record is not None and context.reigns.is_master_there(record),

@@ -48,6 +48,8 @@ def update_settings(context: Context, request: Command, connection: Connection) 
     except ConfigError as error:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from error
     _log.info("settings updated peer=%s changes=%s", connection.peer, changes)
+    # Somebody may be electable now.
+    context.reigns.review_all()
     return request.reply()
 
 

@@ -3,10 +3,10 @@
 import pytest
 
 from tanist.client.errors import NoRoute, SendFailed
-from tanist.client.sending.attempts import Attempts, is_of_the_broker, is_route_old
+from tanist.client.sending.attempts import Attempts, is_master_gone, is_of_the_broker, is_route_old
 from tanist.errors import ConnectFailed, ConnectionLost, MQError, RequestTimeout, TooBusy
 from tanist.protocol import Command, ResponseCode
-from tanist.protocol.response_errors import error_of
+from tanist.protocol.response_errors import NotMaster, error_of
 
 REFUSED = ConnectFailed("10.0.0.7:10911", "refused")
 LOST = ConnectionLost("10.0.0.7:10911", "reset")
@@ -18,10 +18,17 @@ def refusal(code: ResponseCode) -> MQError:
     return error_of(Command(code))
 
 
+NAMES_ANOTHER = NotMaster(ResponseCode.SERVICE_NOT_AVAILABLE, "a slave", master_address="10.0.0.8:10911")
+NAMES_NOBODY = NotMaster(ResponseCode.SERVICE_NOT_AVAILABLE, "a slave", master_address=None)
+NOT_TAKEN = [
+    *(REFUSED, NoRoute("T", "no master"), refusal(ResponseCode.GO_AWAY), NAMES_ANOTHER, NAMES_NOBODY),
+]
+
+
 @pytest.mark.parametrize(
     "error",
     [
-        *(REFUSED, LOST, BUSY, NoRoute("T", "no master")),
+        *(LOST, BUSY),
         *(
             refusal(code)
             for code in (
@@ -30,7 +37,6 @@ def refusal(code: ResponseCode) -> MQError:
                 ResponseCode.SERVICE_NOT_AVAILABLE,
                 ResponseCode.NO_PERMISSION,
                 ResponseCode.TOPIC_NOT_EXIST,
-                ResponseCode.GO_AWAY,
             )
         ),
     ],
@@ -43,6 +49,50 @@ def test_what_another_broker_may_do_is_tried_until_the_tries_are_used_up(error: 
         attempts.on_failure("b", error, now_s=2)
     assert [broker for broker, _ in failed.value.failures] == ["a", "b"]
     assert failed.value.__cause__ is error
+
+
+@pytest.mark.parametrize("error", NOT_TAKEN)
+def test_a_try_that_nobody_took_is_not_counted_and_only_time_ends_them(error: MQError) -> None:
+    attempts = Attempts("T", retries=1, deadline_s=10)
+    for number in range(20):
+        attempts.on_failure("a", error, now_s=number / 10)
+    assert attempts.left == 1
+    with pytest.raises(SendFailed) as failed:
+        attempts.on_failure("a", error, now_s=10)
+    # It is told once.
+    assert failed.value.failures == (("a", error),)
+    assert not failed.value.may_be_stored
+
+
+@pytest.mark.parametrize("error", NOT_TAKEN)
+def test_who_wants_one_try_gets_one(error: MQError) -> None:
+    with pytest.raises(SendFailed):
+        Attempts("T", retries=0, deadline_s=10).on_failure("a", error, now_s=1)
+
+
+def test_a_broker_that_failed_is_tried_again_after_a_pause_and_another_or_another_master_at_once() -> None:
+    attempts = Attempts("T", retries=5, deadline_s=10)
+    attempts.on_failure("a", LOST, now_s=1, address="a:1")
+    assert attempts.needs_pause("a", "a:1")
+    assert not attempts.needs_pause("a", "a:2")
+    assert not attempts.needs_pause("b", "b:1")
+    attempts.on_failure("b", REFUSED, now_s=2, address="b:1")
+    attempts.on_failure("a", NAMES_ANOTHER, now_s=2, address="a:2")
+    assert attempts.needs_pause("a", "a:1")
+    assert attempts.needs_pause("a", "a:2")
+    assert attempts.needs_pause("b", "b:1")
+
+
+@pytest.mark.parametrize("error", [*NOT_TAKEN, LOST, LATE, refusal(ResponseCode.SERVICE_NOT_AVAILABLE)])
+def test_another_master_is_looked_for_after_what_a_master_would_not_say(error: MQError) -> None:
+    assert is_master_gone(error)
+
+
+@pytest.mark.parametrize(
+    "error", [BUSY, refusal(ResponseCode.SYSTEM_BUSY), refusal(ResponseCode.NO_PERMISSION)]
+)
+def test_what_a_master_may_say_is_no_reason_to_look_for_another(error: MQError) -> None:
+    assert not is_master_gone(error)
 
 
 @pytest.mark.parametrize("code", [ResponseCode.MESSAGE_ILLEGAL, ResponseCode.INVALID_PARAMETER])

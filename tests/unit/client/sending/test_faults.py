@@ -44,3 +44,11 @@ def test_the_best_are_those_without_fault_then_the_slow_then_the_failed() -> Non
     assert faults.best({"good", "fine", "slow", "failed"}, now_s=101) == {"good", "fine"}
     assert faults.best({"slow", "failed"}, now_s=101) == {"slow"}
     assert faults.best({"failed"}, now_s=101) == {"failed"}
+
+
+def test_a_broker_with_another_master_is_as_good_as_any() -> None:
+    faults = BrokerFaults()
+    faults.on_failure("a", now_s=100)
+    faults.forget("a")
+    assert faults.are_none
+    faults.forget("never-seen")

@@ -212,3 +212,77 @@ def test_routes_are_asked_for_again_soon_if_no_name_server_answered() -> None:
         assert len(bench.servers.asked) <= count + 1
 
     play(scenario)
+
+
+def test_a_master_that_is_sought_is_found_by_the_route_of_one_topic() -> None:
+    async def scenario(bench: Bench) -> None:
+        moved: list[str] = []
+        bench.keeper.on_master(moved.append)
+        for topic in ("T", "U", "V"):
+            await bench.keeper.find(topic)
+        asked_before = len(bench.servers.topics)
+        for _ in range(100):
+            bench.keeper.seek_master("a")
+        await until(lambda: len(bench.servers.topics) > asked_before + 1)
+        bench.servers.brokers = {"a": "a:2"}
+        assert await bench.keeper.changed(10)
+        assert bench.keeper.table.master_of("a") == "a:2"
+        assert len(set(bench.servers.topics[asked_before:])) == 1
+        assert len(bench.servers.topics) - asked_before < 10
+        assert moved == ["a", "a"]
+
+    play(scenario)
+
+
+def test_the_other_routes_are_asked_for_when_a_master_was_found() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.keeper.start()
+        await bench.keeper.find("T")
+        await bench.keeper.find("U")
+        bench.servers.topics.clear()
+        bench.servers.brokers = {"a": "a:2"}
+        bench.keeper.seek_master("a")
+        await until(lambda: set(bench.servers.topics) == {"T", "U"})
+
+    play(scenario)
+
+
+def test_only_the_loss_of_a_master_has_one_sought_and_its_return_ends_that() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.keeper.find("T")
+        bench.keeper.lost("elsewhere:1")
+        await turns()
+        assert len(bench.servers.topics) == 1
+        bench.keeper.lost("a:1")
+        await until(lambda: len(bench.servers.topics) == 2)
+        bench.keeper.reached("a:1")
+        await until(lambda: not bench.keeper._searches)
+        assert len(bench.servers.topics) == 2
+
+    play(scenario)
+
+
+def test_who_waits_for_a_change_waits_no_longer_than_that() -> None:
+    async def scenario(bench: Bench) -> None:
+        assert not await bench.keeper.changed(0.001)
+        waiting = asyncio.ensure_future(bench.keeper.changed(10))
+        await turns()
+        bench.keeper.wake()
+        assert await waiting
+
+    play(scenario)
+
+
+def test_routes_that_stay_suspect_are_asked_for_once_a_second() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.keeper.start()
+        await bench.keeper.find("T")
+        bench.keeper.suspect()
+        await until(lambda: len(bench.servers.topics) == 2)
+        first_s = asyncio.get_running_loop().time()
+        while len(bench.servers.topics) < 3:
+            bench.keeper.suspect()
+            await asyncio.sleep(0.01)
+        assert asyncio.get_running_loop().time() - first_s > 0.9
+
+    play(scenario)

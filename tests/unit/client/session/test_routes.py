@@ -87,3 +87,25 @@ def test_only_consumers_are_interested_in_slaves() -> None:
     table.put("T", route_of({"a": {0: "a:1", 1: "a:2"}}))
     assert table.addresses(only_masters=True) == ["a:1"]
     assert table.addresses(only_masters=False) == ["a:1", "a:2"]
+
+
+def test_brokers_that_lack_only_a_master_are_told_from_those_that_take_no_messages() -> None:
+    replicas = {"a": {1: "a:2"}, "b": {0: "b:1"}, "c": {}}
+    assert TopicRoute("T", route_of(replicas)).masterless == {"a"}
+    assert TopicRoute("T", route_of(replicas, perm=4)).masterless == frozenset()
+
+
+def test_what_a_replica_says_of_its_master_counts_until_the_next_route() -> None:
+    table = RouteTable()
+    table.put("T", route_of({"a": {0: "a:1", 1: "a:2", 2: "a:3"}}))
+    table.believe("a", "a:2")
+    assert table.replicas == {"a": {0: "a:2", 2: "a:3"}}
+    assert not table.put("T", route_of({"a": {0: "a:1", 1: "a:2", 2: "a:3"}}))
+    assert table.replicas == {"a": {0: "a:1", 1: "a:2", 2: "a:3"}}
+
+
+def test_a_topic_of_a_broker_is_found_to_ask_about_it_by() -> None:
+    table = RouteTable()
+    table.put("T", route_of({"a": {0: "a:1"}}))
+    table.put("U", route_of({"b": {0: "b:1"}}))
+    assert (table.topic_of("b"), table.topic_of("c")) == ("U", None)

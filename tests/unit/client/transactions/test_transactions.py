@@ -25,6 +25,7 @@ from tanist.protocol.response_errors import (
     BrokerLeaving,
     FlowControlled,
     IllegalOperation,
+    NotMaster,
 )
 from tests.support.conditions import until
 from tests.support.fake_connection import FakeConnection
@@ -90,7 +91,9 @@ def transactions(
         tasks=OwnedTasks(),
         settings=SimpleNamespace(timeout_s=timeout_s),
         routes=SimpleNamespace(
-            table=SimpleNamespace(master_of={"broker-a": master}.get), suspect=lambda: None
+            table=SimpleNamespace(master_of={"broker-a": master}.get),
+            seek_master=list[str]().append,
+            changed=asyncio.sleep,
         ),
     )
     given: Any = sender
@@ -150,6 +153,7 @@ def test_a_half_whose_place_is_not_known_begins_nothing() -> None:
     [
         ConnectFailed(ADDRESS, "refused"),
         BrokerBusy(2, "later"),
+        NotMaster(11, "a slave", master_address=None),
         BrokerLeaving(1500, "go away"),
         FlowControlled(215, "later"),
     ],

@@ -1,0 +1,277 @@
+"""One slave of RocketMQ under a controller, as its master sees it.
+
+    HANDSHAKE --handshake of a replica that is known--> REPORT --first report, its log may be ours--> TRANSFER
+        any state --what can not be true, silence--> CLOSED
+
+Pure. acceptor.py owns the socket. The handshake is answered with the epochs of our log. The slave cuts its
+own log where they differ, and reports where it ends then; its report is held against what our log has. In
+TRANSFER, acked_to <= sent_to <= the log's end, and acked_to never goes back.
+
+No frame has bytes of two epochs, and each is labelled with the epoch of its bytes. (RocketMQ labels the last
+frame of an epoch with the next one. Its slaves take both.) What was written before there were epochs is told
+to be of epoch 0, so that every byte has one; RocketMQ sends frames of a negative size there.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tanist.errors import RemoteProtocolError
+from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
+from tanist.ha.classic_frames import FrameCuts, Log, ack_fault, record_end_behind
+from tanist.ha.link_times import LinkTimes
+from tanist.ha.replicas import Dialect
+from tanist.model.epochs import Epoch, EpochHistory
+from tanist.model.offsets import LogOffset
+from tanist.protocol.ha_autoswitch import (
+    MAX_EPOCHS,
+    NO_EPOCH,
+    TRANSFER_HEADER_BYTES,
+    MasterHandshake,
+    SlaveFrameDecoder,
+    SlaveHandshake,
+    TransferHeader,
+    encode_master_handshake,
+    encode_transfer_header,
+)
+from tanist.protocol.ha_link import AckKind
+from tanist.protocol.ha_stream import MAX_BODY_BYTES
+
+_MOST_BODY_BYTES = MAX_BODY_BYTES - TRANSFER_HEADER_BYTES
+"""A slave of RocketMQ reads a frame through a buffer of 4 MiB; a larger one it never gets to the end of."""
+_REBUILD = "stop that slave, empty its store and start it again"
+_BEFORE_EPOCHS = Epoch(0, LogOffset(0))
+"""Controllers count from 1, so none of theirs is taken for it."""
+
+
+class AutoswitchState(Enum):
+    HANDSHAKE = "handshake"
+    REPORT = "report"
+    TRANSFER = "transfer"
+    CLOSED = "closed"
+
+
+@dataclass(slots=True)
+class AutoswitchMasterLink:
+    """The master's end of one link to a slave of RocketMQ that a controller may make master."""
+
+    log: Log
+    look_at_epochs: Callable[[], EpochHistory]
+    """Which master wrote what of the log, as it is known now."""
+    confirmed_to: Callable[[], int]
+    """Up to where all replicas in step hold the log now."""
+    is_known: Callable[[int], bool]
+    """Whether the group has a slave with this broker id."""
+    file_bytes: int
+    batch_bytes: int
+    """The largest body of a frame."""
+    now_s: float
+    heartbeat_s: float
+    silence_s: float
+    dialect: Dialect = field(default=Dialect.AUTOSWITCH, init=False)
+    state: AutoswitchState = field(default=AutoswitchState.HANDSHAKE, init=False)
+    acked_to: int = field(default=0, init=False)
+    sent_from: int = field(default=0, init=False)
+    sent_to: int = field(default=0, init=False)
+    _handshake: SlaveHandshake | None = field(default=None, init=False)
+    _told_end: int = field(default=0, init=False)
+    """Where our log ended when the slave was told."""
+    _confirmed_told: int = field(default=-1, init=False)
+    """Up to where the slave was told that the log is confirmed."""
+    _awaited_since_s: float = field(init=False)
+    """Since when the handshake, and then the first report, is waited for."""
+    _decoder: SlaveFrameDecoder = field(default_factory=SlaveFrameDecoder, init=False)
+    _cuts: FrameCuts = field(init=False)
+    _times: LinkTimes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._cuts = FrameCuts(self.log, min(self.batch_bytes, _MOST_BODY_BYTES))
+        self._times = LinkTimes(self.now_s, self.heartbeat_s, self.silence_s)
+        self._awaited_since_s = self.now_s
+
+    @property
+    def is_transferring(self) -> bool:
+        return self.state is AutoswitchState.TRANSFER
+
+    @property
+    def max_body_bytes(self) -> int:
+        """The most that the next frame carries: nothing of the next epoch."""
+        next_bytes = self._cuts.next_bytes(self.sent_to)
+        epoch_end = self._shown_epochs().end_at(self.sent_to)
+        return next_bytes if epoch_end is None else min(next_bytes, epoch_end - self.sent_to)
+
+    @property
+    def next_tick_s(self) -> float:
+        """When ``on_tick`` has something to do."""
+        if self.is_transferring:
+            return self._times.next_tick_s
+        return self._awaited_since_s + self.silence_s
+
+    def on_bytes(self, data: bytes, *, now_s: float) -> list[MasterAction]:
+        """The slave sent something. Of several reports the newest is an ack."""
+        self._times.read_s = now_s
+        if self._is_closed:
+            return []
+        try:
+            frames = self._decoder.feed(data)
+        except RemoteProtocolError as error:
+            is_new = self.state is AutoswitchState.HANDSHAKE
+            return self._close(CloseKind.NO_HELLO if is_new else CloseKind.BAD_FRAME, str(error))
+        actions: list[MasterAction] = []
+        was_transferring, acked_before = self.is_transferring, self.acked_to
+        for frame in frames:
+            if isinstance(frame, SlaveHandshake):
+                actions += self._on_handshake(frame, now_s=now_s)
+            else:
+                actions += self._on_report(frame.log_offset, now_s=now_s)
+            if self._is_closed:
+                break
+        if was_transferring and self.is_transferring and self.acked_to > acked_before:
+            actions.append(TakeAck(self.acked_to))
+        return actions
+
+    def header(self, log_offset: int, size_bytes: int, *, log_end: int, take_crc: Callable[[], int]) -> bytes:  # noqa: ARG002
+        """What goes before these bytes of the log."""
+        return self._header(log_offset, size_bytes)
+
+    def on_sent(self, log_end: int, *, now_s: float) -> None:
+        """The log was sent up to here."""
+        assert self.state is AutoswitchState.TRANSFER
+        assert log_end >= self.sent_to
+        self._cuts.on_sent(self.sent_to, log_end)
+        self.sent_to = log_end
+        self._times.written_s = now_s
+
+    def on_tick(self, *, log_end: int, now_s: float) -> list[MasterAction]:  # noqa: ARG002
+        """Some time has passed."""
+        match self.state:
+            case AutoswitchState.HANDSHAKE | AutoswitchState.REPORT:
+                if now_s - self._awaited_since_s >= self.silence_s:
+                    return self._close(
+                        CloseKind.TOO_SLOW, f"no {self.state.value} within {self.silence_s:.0f} s"
+                    )
+            case AutoswitchState.TRANSFER:
+                if (silent_ms := self._times.silent_ms(now_s)) is not None:
+                    return self._close(CloseKind.SILENT, f"nothing came for {silent_ms:.0f} ms")
+                if self.confirmed_to() > self._confirmed_told or self._times.take_heartbeat(now_s):
+                    self._times.written_s = now_s
+                    return [SendBytes(self._header(self.sent_to, 0))]
+            case AutoswitchState.CLOSED:
+                pass
+        return []
+
+    def on_lost(self) -> None:
+        """The connection is gone."""
+        self.state = AutoswitchState.CLOSED
+
+    # Inside
+
+    @property
+    def _is_closed(self) -> bool:
+        return self.state is AutoswitchState.CLOSED
+
+    def _shown_epochs(self) -> EpochHistory:
+        """Our epochs, and one more before them if some of the log is older than all of them."""
+        epochs = self.look_at_epochs()
+        if epochs.at(self.log.log_start) is not None:
+            return epochs
+        return EpochHistory((_BEFORE_EPOCHS, *epochs.epochs))
+
+    def _header(self, log_offset: int, size_bytes: int) -> bytes:
+        epochs = self._shown_epochs()
+        label, epoch_end = epochs.at(log_offset), epochs.end_at(log_offset)
+        assert label is not None
+        assert epoch_end is None or log_offset + size_bytes <= epoch_end
+        self._confirmed_told = self.confirmed_to()
+        # Should the next master begin here too, a slave of RocketMQ would not replace what it wrote down, and
+        # with no epoch in common it would be shut out.
+        is_told = label.start < self.log.log_end or label != epochs.first
+        return encode_transfer_header(
+            TransferHeader(
+                log_offset,
+                size_bytes,
+                label.epoch if is_told else NO_EPOCH,
+                label.start,
+                self._confirmed_told,
+            )
+        )
+
+    def _on_handshake(self, handshake: SlaveHandshake, *, now_s: float) -> list[MasterAction]:
+        if self._handshake is not None:
+            # It grew impatient. The answer is on its way, and a second one it would take for a fault.
+            is_same = handshake == self._handshake
+            return [] if is_same else self._close(CloseKind.BAD_FRAME, f"{handshake} after {self._handshake}")
+        if not self.is_known(handshake.broker_id):
+            return self._close(
+                CloseKind.REFUSED, f"this group has no slave with broker id {handshake.broker_id} to come so"
+            )
+        self._handshake, self._told_end = handshake, self.log.log_end
+        self._awaited_since_s = now_s
+        self.state = AutoswitchState.REPORT
+        # One that lacks the oldest aligns by newer ones, or not at all.
+        epochs = self._shown_epochs().epochs[-MAX_EPOCHS:]
+        return [
+            SendBytes(encode_master_handshake(MasterHandshake(self.log.log_end, epochs[-1].epoch, epochs)))
+        ]
+
+    def _on_report(self, report: int, *, now_s: float) -> list[MasterAction]:
+        if self.state is AutoswitchState.REPORT:
+            return self._on_first_report(report, now_s=now_s)
+        if report == self.acked_to:
+            return []
+        fault = ack_fault(report, before=self.acked_to, sent_from=self.sent_from, sent_to=self.sent_to)
+        if fault is not None:
+            return self._close(CloseKind.IMPOSSIBLE_ACK, fault)
+        self.acked_to = report
+        return []
+
+    def _on_first_report(self, report: int, *, now_s: float) -> list[MasterAction]:
+        assert self._handshake is not None
+        refusal = self._refusal(report)
+        if refusal is not None:
+            return self._close(CloseKind.REFUSED, f"its first report is {report}, {refusal}")
+        self.state = AutoswitchState.TRANSFER
+        self.acked_to = report
+        self.sent_from = self.sent_to = report or self._first_for_empty(self._handshake)
+        self._times.written_s = now_s
+        start = StartTransfer(
+            self.sent_from,
+            report,
+            self._handshake.broker_id,
+            # It acks what it has in memory.
+            AckKind.RECEIVED,
+            held_from=0 if report else self.sent_from,
+            is_learner=self._handshake.async_learner,
+        )
+        # An epoch that has no bytes yet would not be told by any frame of the log.
+        return [SendBytes(self._header(self.sent_to, 0)), start]
+
+    def _first_for_empty(self, handshake: SlaveHandshake) -> int:
+        last_file = self.log.log_end - self.log.log_end % self.file_bytes
+        return max(self.log.log_start, last_file) if handshake.sync_from_last_file else self.log.log_start
+
+    def _refusal(self, report: int) -> str | None:
+        """Why no copy of this log can end there; None if one can."""
+        log = self.log
+        if report == 0:
+            return None
+        if report < 0:
+            return "where no log ends"
+        if report > self._told_end:
+            return (
+                f"and it was told that this log ends at {self._told_end}: it did not cut its own; {_REBUILD}"
+            )
+        if report < log.log_start:
+            return f"and this log begins at {log.log_start}: what it lacks was deleted; {_REBUILD}"
+        record_end = record_end_behind(log, report, max_bytes=self._cuts.batch_bytes)
+        if record_end is None:
+            return (
+                "where no record of this log ends: restart that slave, which cuts half a record off its end; "
+                f"if it comes again it is no copy of this log: {_REBUILD}"
+            )
+        self._cuts.record_end = record_end
+        return None
+
+    def _close(self, kind: CloseKind, reason: str) -> list[MasterAction]:
+        self.state = AutoswitchState.CLOSED
+        return [CloseLink(kind, reason)]

@@ -1,0 +1,158 @@
+"""Stores that take turns as master, as a controller would have them, over sockets."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tanist.ha.follower import Follower
+from tanist.store import MessageStore
+from tests.support.conditions import until
+from tests.support.ha_ends import following, make_follower, serving_log
+from tests.support.messages import bodies, make_message, numbered, open_store
+
+
+def _fill(store: MessageStore, *numbers: int) -> None:
+    for number in numbers:
+        store.append(make_message(number, body_bytes=300))
+    store.dispatch()
+
+
+def _log_bytes(store: MessageStore) -> bytes:
+    return b"".join(segment.view for segment in store.log.segments)[: store.log.log_end]
+
+
+def _reign(store: MessageStore, epoch: int, *numbers: int) -> None:
+    store.dispatcher.confirmed_to = None
+    store.dispatch()
+    store.log.next_queue_offsets = store.queues.next_offsets()
+    store.begin_epoch(epoch)
+    _fill(store, *numbers)
+
+
+async def _follow(
+    slave: MessageStore, master: MessageStore, epoch: int, *, told: int | None = None
+) -> Follower:
+    """Have one store follow another until it has all of it, or does not get on."""
+    follower = make_follower(slave, epoch=told or epoch)
+    async with serving_log(master, epoch=epoch) as (address, _), following(follower):
+        follower.use_master(address)
+        await until(lambda: slave.log.log_end == master.log.log_end or follower.status.failure is not None)
+        if follower.status.failure is None:
+            await until(lambda: slave.dispatcher.confirmed_to == master.log.log_end)
+            slave.dispatch()
+    return follower
+
+
+@pytest.mark.behaviour("S2-25", "S2-31", "S2-34")
+def test_replicas_that_take_turns_have_the_same_log_and_the_same_epochs(tmp_path: Path) -> None:
+    async def run() -> None:
+        with open_store(tmp_path / "a") as one, open_store(tmp_path / "b") as other:
+            _reign(one, 1, *range(20))
+            await _follow(other, one, 1)
+            # What the first master takes in now nobody gets.
+            _fill(one, 100, 101, 102)
+            _reign(other, 2, *range(20, 30))
+            # A reign without a message leaves nothing.
+            _reign(other, 3)
+            _reign(other, 5, *range(30, 40))
+            await _follow(one, other, 5)
+            _reign(one, 6, *range(40, 50))
+            await _follow(other, one, 6)
+            assert bodies(one) == bodies(other) == numbered(*range(50))
+            assert _log_bytes(one) == _log_bytes(other)
+            assert [epoch.epoch for epoch in one.epochs.epochs] == [1, 2, 5, 6]
+            assert one.epochs.epochs == other.epochs.epochs
+
+    asyncio.run(run())
+
+
+@pytest.mark.behaviour("S2-17", "S2-18", "S2-19", "S2-20", "S2-21", "S2-30")
+def test_a_slave_first_cuts_the_part_of_a_record_that_its_lost_master_had_sent(tmp_path: Path) -> None:
+    async def run() -> None:
+        with (
+            open_store(tmp_path / "a") as lost,
+            open_store(tmp_path / "b") as slave,
+            open_store(tmp_path / "c") as heir,
+        ):
+            _reign(lost, 1, *range(5))
+            for store in (slave, heir):
+                await _follow(store, lost, 1)
+            whole_to = slave.log.log_end
+            # Of the last two records one came whole, and of the other the half.
+            _fill(lost, 5)
+            ends_at = lost.log.log_end
+            _fill(lost, 6)
+            slave.append_raw(whole_to, lost.log.read(whole_to, ends_at + 100 - whole_to))
+            assert slave.whole_to == ends_at
+            follower = make_follower(slave, epoch=2)
+            follower._cut_torn_end()
+            assert slave.log.log_end == ends_at
+            follower._cut_torn_end()
+            assert slave.log.log_end == ends_at
+            _reign(heir, 2, 7, 8)
+            await _follow(slave, heir, 2)
+            assert bodies(slave) == numbered(*range(5), 7, 8)
+            assert _log_bytes(slave) == _log_bytes(heir)
+
+    asyncio.run(run())
+
+
+def test_a_master_that_was_replaced_learns_it_from_the_slave_that_calls_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        told: list[int] = []
+        with open_store(tmp_path / "a") as one, open_store(tmp_path / "b") as other:
+            _reign(one, 1, 1, 2)
+            follower = make_follower(other, epoch=4)
+            async with (
+                serving_log(one, epoch=1, on_newer_epoch=told.append) as (address, _),
+                following(follower),
+            ):
+                follower.use_master(address)
+                await until(lambda: follower.status.is_refused)
+                assert told[0] == 4
+            assert follower.status.failure is not None
+            assert "STALE_EPOCH" in follower.status.failure
+            assert other.log.log_end == 0
+
+    asyncio.run(run())
+
+
+def test_a_slave_with_nothing_to_read_is_told_soon_what_was_confirmed(tmp_path: Path) -> None:
+    async def run() -> None:
+        with open_store(tmp_path / "a") as one, open_store(tmp_path / "b") as other:
+            _reign(one, 1, *range(3))
+            confirmed_to, ends = 0, [record.log_offset for record in one.records("TopicA", 0, 1, 2)]
+            follower = make_follower(other, epoch=1)
+            async with (
+                serving_log(one, epoch=1, confirmed_to=lambda: confirmed_to) as (address, acceptor),
+                following(follower),
+            ):
+                follower.use_master(address)
+                await until(lambda: other.log.log_end == one.log.log_end)
+                other.dispatch()
+                assert bodies(other) == []
+                for count, end in enumerate(ends):
+                    confirmed_to = end
+                    acceptor.on_confirmed()
+                    await until(lambda end=end: other.dispatcher.confirmed_to == end)
+                    other.dispatch()
+                    assert bodies(other) == numbered(*range(count + 1))
+                assert follower.is_transferring
+
+    asyncio.run(run())
+
+
+def test_logs_without_a_common_epoch_stay_as_they_are(tmp_path: Path) -> None:
+    async def run() -> None:
+        with open_store(tmp_path / "a") as one, open_store(tmp_path / "b") as other:
+            _reign(one, 1, 1, 2)
+            _reign(other, 2, 3, 4, 5)
+            before = _log_bytes(other)
+            follower = await _follow(other, one, 3, told=3)
+            assert follower.status.failure is not None
+            assert "no epoch in common" in follower.status.failure
+            assert follower.status.is_refused
+            assert _log_bytes(other) == before
+
+    asyncio.run(run())
