@@ -14,6 +14,7 @@ from tanist.broker.controlled.set_reports import SetRefused, SetTaken, SetUnknow
 from tanist.broker.duties import Duties
 from tanist.broker.ha_port import ha_address
 from tanist.broker.lasting import running
+from tanist.broker.operating.ha_status import confirmed_to
 from tanist.broker.registration import Registration
 from tanist.broker.roles import Roles
 from tanist.broker.settings import BrokerRole, BrokerSettings
@@ -75,7 +76,7 @@ class ControlledRole:
             ha_address=ha_address(state.settings, state.ha),
             log_end=lambda: state.store.log.log_end,
             log_epoch=lambda: 0 if (last := state.store.epochs.last) is None else last.epoch,
-            confirmed_to=self._confirmed_to,
+            confirmed_to=lambda: confirmed_to(state),
             tables_gap=self._roles.tables_gap,
             on_lease=self._on_lease,
             on_lease_void=self._on_lease_void,
@@ -112,10 +113,6 @@ class ControlledRole:
         return SyncStateSet(broker_ids=self._told.view.sync_state_set, epoch=self._told.view.set_epoch)
 
     # What the controller's side asks and tells.
-
-    def _confirmed_to(self) -> int:
-        log_end, confirmed_to = self._state.store.log.log_end, self._state.store.dispatcher.confirmed_to
-        return log_end if confirmed_to is None else min(confirmed_to, log_end)
 
     def _on_lease(self, epoch: int, sent_s: float, timeout_s: float) -> None:
         if (reign := self._roles.reign) is not None:

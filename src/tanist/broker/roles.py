@@ -210,7 +210,7 @@ class Roles:
         if store.whole_to < store.log.log_end:
             # The last master sent a part of a record, and nobody will send its rest.
             store.truncate_to(store.whole_to)
-        if order.sync_state_set == {self._broker_id()}:
+        if order.sync_state_set == frozenset((self._broker_id(),)):
             # Nobody else can be elected, so all that is here stays.
             store.dispatcher.confirmed_to = store.log.log_end
         has_more = True

@@ -45,7 +45,8 @@ class LogWriter:
         """Who is answered when a message is safe."""
         self.on_appended: list[Callable[[], None]] = []
         """Called once a turn of the event loop in which the log has grown."""
-        self._reign: Reign | None = None
+        self.reign: Reign | None = None
+        """As master under a controller: what may be acknowledged and shown."""
         self._loop = asyncio.get_running_loop()
         self._due_turn: asyncio.Handle | None = None
         self._due_dispatch: asyncio.Handle | None = None
@@ -114,7 +115,7 @@ class LogWriter:
 
     def follow(self, reign: Reign | None) -> None:
         """Take messages in and show them as this reign under a controller says; None: it is over."""
-        self._reign = reign
+        self.reign = reign
         self.pending.follow(reign)
         if reign is not None:
             # Answers first: the log goes to consumers when the turn's work is done.
@@ -123,7 +124,7 @@ class LogWriter:
 
     def end_reign(self) -> None:
         """Another broker is or may be master: nobody is told any more that a message is safe."""
-        self._reign = None
+        self.reign = None
         self.pending.end_reign()
 
     def _on_confirmed(self) -> None:
@@ -151,8 +152,8 @@ class LogWriter:
 
     def _dispatch(self) -> None:
         self._due_dispatch = None
-        if self._reign is not None:
-            self._reign.hold()
+        if self.reign is not None:
+            self.reign.hold()
         try:
             has_more, gained_bytes, self._raw_bytes = self._store.dispatch_some(), self._raw_bytes, 0
             if has_more and gained_bytes >= _MUCH_BYTES:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tanist.protocol.bodies import encode_body
-from tanist.protocol.bodies.replication import HAClientView, HARefusedView, HARuntimeInfo
+from tanist.protocol.bodies.replication import ControlledView, HAClientView, HARefusedView, HARuntimeInfo
 
 _UNKNOWN = "unknown"
 _SHOWN_REFUSALS = 5
@@ -41,10 +41,34 @@ def print_status(console: Console, told: Told) -> None:
     who = f"{status.broker_name} id {status.broker_id} " if status.broker_name is not None else ""
     role = status.role or ("master" if status.is_master else "slave")
     console.print(f"{who}{role} at {told.address}", markup=False, highlight=False)
+    if status.controlled is not None:
+        _print_controlled(console, status.controlled, is_master=status.is_master)
     if status.is_master:
         _print_slaves(console, status)
     else:
         _print_link(console, status.client)
+
+
+def _print_controlled(console: Console, controlled: ControlledView, *, is_master: bool) -> None:
+    """How it stands with its controllers, and why it does not take messages if it does not."""
+    who = f"replica {_shown(controlled.replica_id)}, {controlled.role} of epoch {controlled.epoch}"
+    lines = [f"{who}, {controlled.state}, controller {controlled.controller or _UNKNOWN}"]
+    if is_master:
+        members, counted = controlled.sync_state_set, controlled.counted
+        asked = "" if counted == members else f", being changed: {_ids(counted)} are waited for"
+        lines.append(
+            f"sync state set {_ids(members)} of epoch {_shown(controlled.set_epoch)}{asked}, "
+            f"confirmed to {controlled.confirmed_to}, lease {_shown(controlled.lease_ms)} ms"
+        )
+    else:
+        lines.append(f"confirmed to {controlled.confirmed_to}")
+    lines += [f"why: {reason}" for reason in controlled.reasons]
+    for line in lines:
+        console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _ids(broker_ids: list[int]) -> str:
+    return "{" + ", ".join(map(str, broker_ids)) + "}"
 
 
 def _print_slaves(console: Console, status: HARuntimeInfo) -> None:

@@ -32,6 +32,9 @@ _MOVED_NAMES = (
     "timerlog",
     "timerwheel",
     "config/timercheck",
+    # Under the id that a controller gave it believes that this replica holds what it acked.
+    "brokerIdentity",
+    "brokerIdentity-temp",
     truncation.NOTE_NAME,
     incarnation.FILE_NAME,
     *(name + end for name in (epoch_file.FILE_NAME, deletions.FILE_NAME) for end in ("", ".bak")),

@@ -1,11 +1,20 @@
 """How a broker stands to its master or its slaves, for operators: in answers, in metrics and in the log."""
 
+import msgspec
+
+from tanist.broker.controlled.status import ControlledStatus
 from tanist.broker.state import BrokerState
 from tanist.ha.follower import Follower
 from tanist.ha.replicas import Dialect, Replica
 from tanist.ha.settings import HaAuthentication, HaSettings
 from tanist.model.offsets import LogOffset
-from tanist.protocol.bodies.replication import HAClientView, HAConnectionView, HARefusedView, HARuntimeInfo
+from tanist.protocol.bodies.replication import (
+    ControlledView,
+    HAClientView,
+    HAConnectionView,
+    HARefusedView,
+    HARuntimeInfo,
+)
 from tanist.store.set_aside import aside_folders
 
 
@@ -33,6 +42,7 @@ def ha_status(state: BrokerState) -> HARuntimeInfo:
             for peer in replicas.refused
         ],
         refused_counts=dict(replicas.refused_counts),
+        controlled=None if state.controlled is None else _controlled_view(state, state.controlled.status),
     )
 
 
@@ -46,6 +56,38 @@ def told_log_end(state: BrokerState) -> int | None:
     if follower is None or not follower.is_transferring or follower.status.dialect is not Dialect.TANIST:
         return None
     return follower.status.master_log_end
+
+
+def _controlled_view(state: BrokerState, status: ControlledStatus) -> ControlledView:
+    reign = state.writer.reign
+    now_s = state.clock.monotonic_s()
+    reasons = list(status.reasons)
+    if reign is not None and (refusal := reign.refusal()) is not None:
+        reasons.append(refusal)
+    view = ControlledView(
+        state=status.state.value,
+        controller=status.controller,
+        replica_id=status.broker_id,
+        role=status.role.value,
+        epoch=status.epoch,
+        confirmed_to=LogOffset(confirmed_to(state)),
+        reasons=reasons,
+    )
+    if reign is None:
+        return view
+    return msgspec.structs.replace(
+        view,
+        sync_state_set=sorted(reign.sync_state.members),
+        counted=sorted(reign.sync_state.counted),
+        set_epoch=reign.sync_state.set_epoch,
+        lease_ms=max(0, int((reign.lease.ends_s - now_s) * 1000)),
+    )
+
+
+def confirmed_to(state: BrokerState) -> int:
+    """Up to where consumers may see the log."""
+    log_end, confirmed_to = state.store.log.log_end, state.store.dispatcher.confirmed_to
+    return log_end if confirmed_to is None else min(confirmed_to, log_end)
 
 
 def _slave_view(state: BrokerState, replica: Replica, log_end: int) -> HAConnectionView:

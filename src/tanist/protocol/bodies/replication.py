@@ -125,6 +125,28 @@ class HARefusedView(Body, frozen=True, kw_only=True):
     at_ms: Int64 = msgspec.field(name="timestamp")
 
 
+class ControlledView(Body, frozen=True, kw_only=True):
+    """How a replica stands with its controllers. A view of ours."""
+
+    state: str
+    controller: str | None = None
+    """Who leads, as far as is known."""
+    replica_id: Int64 | None = None
+    """The id that the controller gave; the one that name servers are told is 0 for a master."""
+    role: str
+    epoch: Int32 = 0
+    confirmed_to: LogOffset64 = msgspec.field(name="confirmOffset", default=LogOffset(0))
+    sync_state_set: list[Int64] = msgspec.field(default=[])
+    """A master's: who is in step with it, itself included, as the controller has confirmed it."""
+    counted: list[Int64] = msgspec.field(default=[])
+    """A master's: who may be in the controller's set, and so is waited for."""
+    set_epoch: Int32 | None = msgspec.field(name="syncStateSetEpoch", default=None)
+    lease_ms: Int64 | None = msgspec.field(name="leaseMillis", default=None)
+    """A master's: for how long it may still acknowledge alone; 0 if its lease is over."""
+    reasons: list[str] = msgspec.field(default=[])
+    """Why it is not as it should be; nothing if it is."""
+
+
 class HARuntimeInfo(Body, frozen=True, kw_only=True):
     """A broker's replication: its slaves if it is master, its link if it is a slave.
 
@@ -150,3 +172,5 @@ class HARuntimeInfo(Body, frozen=True, kw_only=True):
     """The last of them, the newest last."""
     refused_counts: dict[str, int] = msgspec.field(name="refusedCounts", default={})
     """All of them, by kind."""
+    controlled: ControlledView | None = None
+    """In controller mode."""
