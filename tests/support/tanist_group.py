@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from tests.support.controllers import ControllerView
 from tests.support.nameserver import NameServerProcess
+from tests.support.rocketmq.cluster import free_port
 from tests.support.served import ServedProcess
 from tests.support.tanist_cluster import BrokerProcess
 
@@ -31,7 +32,7 @@ class ControllerProcess(ServedProcess):
     """``tanist controller`` with these settings, and its registry in a file."""
 
     def __init__(self, directory: Path, **settings: object) -> None:
-        given = {"controllerStorePath": directory / "store", **settings}
+        given = {"listenPort": free_port(), "controllerStorePath": directory / "store", **settings}
         super().__init__("controller", directory, given, ready="The controller serves at ")
 
 
