@@ -88,7 +88,7 @@ def _diverged_bodies(broker: BrokerProcess) -> list[bytes]:
     report = read_report(folder)
     assert report is not None
     assert report.topics == {TOPIC: report.message_count}
-    return [record.body for record in read_diverged(folder, report)]
+    return [bytes(record.body) for record in read_diverged(folder, report)]
 
 
 @pytest.mark.behaviour("S2-53")
@@ -113,25 +113,13 @@ def test_a_frozen_master_acknowledges_nothing_when_it_wakes_after_its_successor_
 
 
 @pytest.mark.behaviour("S2-54")
-def test_sends_go_on_without_a_controller_and_masters_are_replaced_once_it_is_back(tmp_path: Path) -> None:
-    with _loaded_group(tmp_path) as (group, senders):
-        group.controller.kill()
-        lost_s = time.monotonic()
-        senders.wait_for(SOME, after_s=lost_s + LEASE_S)
-        group.controller.restart()
-        old = group.master()
-        old.kill()
-        group.wait_for_master(besides=old)
-        senders.wait_for(SOME)
-        old.restart()
-
-
-def test_a_master_that_died_with_the_controller_is_replaced_once_the_controller_is_back(
+def test_sends_go_on_without_a_controller_and_a_master_that_dies_meanwhile_is_replaced_once_it_is_back(
     tmp_path: Path,
 ) -> None:
     with _loaded_group(tmp_path) as (group, senders):
         old = group.master()
         group.controller.kill()
+        senders.wait_for(SOME, after_s=time.monotonic() + LEASE_S)
         old.kill()
         group.controller.restart()
         group.wait_for_master(besides=old)

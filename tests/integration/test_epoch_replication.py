@@ -156,3 +156,35 @@ def test_logs_without_a_common_epoch_stay_as_they_are(tmp_path: Path) -> None:
             assert _log_bytes(other) == before
 
     asyncio.run(run())
+
+
+@pytest.mark.behaviour("S2-22", "S2-24", "S2-38")
+def test_a_link_that_does_not_come_about_or_breaks_is_made_anew(tmp_path: Path) -> None:
+    calls = 0
+
+    def hang_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal calls
+        calls += 1
+        writer.close()
+
+    async def run() -> None:
+        with open_store(tmp_path / "a") as one, open_store(tmp_path / "b") as other:
+            _reign(one, 1, *range(5))
+            follower = make_follower(other, epoch=1)
+            async with following(follower):
+                async with await asyncio.start_server(hang_up, "127.0.0.1") as deaf:
+                    host, port = deaf.sockets[0].getsockname()
+                    follower.use_master(f"{host}:{port}")
+                    await until(lambda: calls >= 2)
+                    assert not follower.is_transferring
+                for number in (5, 6):
+                    async with serving_log(one, epoch=1) as (address, _):
+                        follower.use_master(address)
+                        await until(lambda: other.log.log_end == one.log.log_end)
+                    # The port is closed, and with it the link.
+                    await until(lambda: not follower.is_transferring)
+                    _fill(one, number)
+            assert _log_bytes(one).startswith(_log_bytes(other))
+            assert other.epochs.epochs == one.epochs.epochs
+
+    asyncio.run(run())

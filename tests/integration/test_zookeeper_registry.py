@@ -17,6 +17,8 @@ pytestmark = pytest.mark.partner("java", "maven")
 
 # For tests that wait for the end of a session, or for several confirmations of it.
 _SHORT_S = 1.5
+# For tests that wait until a silent server is given up, which takes a third of it.
+_MEDIUM_S = 4.0
 _HELD_PART = 0.6
 _POLL_S = 0.02
 
@@ -158,7 +160,7 @@ def test_a_silent_server_is_left_for_another_in_the_same_session(ensemble: Ensem
     async def run() -> None:
         site = ZooKeeperSite(ensemble.hosts)
         with Relay(follower.address) as cable:
-            async with site.session(cable.address) as ours, site.session(other.address) as theirs:
+            async with site.session(cable.address, _MEDIUM_S) as ours, site.session(other.address) as theirs:
                 states = States(ours)
                 await ours.commit(Create("/here", b"", is_ephemeral=True))
                 follower.pause()
@@ -191,7 +193,7 @@ def test_sessions_and_what_is_ephemeral_outlive_the_leader(ensemble: Ensemble, i
     leader = ensemble.leader()
 
     async def run() -> None:
-        async with ZooKeeperSite(ensemble.hosts).sessions(2) as (ours, theirs):
+        async with ZooKeeperSite(ensemble.hosts).sessions(2, _MEDIUM_S) as (ours, theirs):
             states = States(ours), States(theirs)
             await ours.commit(Create("/here", b"", is_ephemeral=True))
             (leader.kill if is_killed else leader.pause)()

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support import partners
 from tests.support.controllers import ControllerView
 from tests.support.replicated_log import LogOnDisk
@@ -12,6 +14,8 @@ from tests.support.rocketmq.controlled import (
     start_controller,
     start_replica,
 )
+
+pytestmark = pytest.mark.partner("java", "maven")
 
 NAME = "broker-a"
 COUNT = 10

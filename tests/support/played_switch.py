@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from tanist.broker.controlled.duty import ControlledReplica
 from tanist.broker.controlled.identity import IdentityFiles
 from tanist.broker.controlled.orders import MasterOrder, RoleOrder, SetOrder, SlaveOrder
+from tanist.broker.controlled.replica import ControlledReplica
 from tanist.broker.settings import BrokerSettings
 from tanist.clock import Clock
 from tanist.errors import NotWritable

@@ -26,8 +26,8 @@ PATIENCE_S = 20.0
 """How long a test waits for what has to come."""
 
 _SQLITE_TIMEOUT_S = 0.6
-# Long enough for a busy machine: a session that seems to be cut off for a moment is another test's story.
-_ZOOKEEPER_TIMEOUT_S = 4.0
+# Long enough for a busy machine: a session that ends or seems cut off by itself is another test's story.
+_ZOOKEEPER_TIMEOUT_S = 12.0
 
 
 class Calls:
@@ -144,9 +144,12 @@ class ZooKeeperSite:
         self._root = f"/tests/{next(self._numbers)}"
 
     @asynccontextmanager
-    async def sessions(self, count: int) -> AsyncGenerator[tuple[Registry, ...]]:
+    async def sessions(
+        self, count: int, timeout_s: float = _ZOOKEEPER_TIMEOUT_S
+    ) -> AsyncGenerator[tuple[Registry, ...]]:
         async with AsyncExitStack() as stack:
-            yield tuple([await stack.enter_async_context(self.session()) for _ in range(count)])
+            opening = (self.session(timeout_s=timeout_s) for _ in range(count))
+            yield tuple([await stack.enter_async_context(session) for session in opening])
 
     def session(self, hosts: str = "", timeout_s: float = _ZOOKEEPER_TIMEOUT_S) -> ZooKeeperRegistry:
         """One more session, perhaps by another way than the others."""

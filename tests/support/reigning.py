@@ -58,9 +58,7 @@ def heartbeat(broker_id: int | None = 1, **fields: object) -> BrokerHeartbeatReq
 
 def live(broker_id: int, **fields: object) -> Live:
     """What the table has of a replica after one heartbeat."""
-    table = LiveTable()
-    table.on_heartbeat(heartbeat(broker_id, **fields), object(), now_s=NOW_S)
-    return table.members(NAME)[broker_id]
+    return LiveTable().on_heartbeat(heartbeat(broker_id, **fields), object(), now_s=NOW_S)[0]
 
 
 def situation(*alive: Live, lease_end_s: float = 0.0, allows_unclean: bool = False) -> Situation:

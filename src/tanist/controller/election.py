@@ -25,6 +25,8 @@ from tanist.protocol.headers.controller import (
 
 BY_CONTROLLER = -1
 """The id of who asks if it is the controller."""
+_MAX_TOLD_EPOCH = 1 << 30
+"""Nobody uses up the epochs there are by telling of one that was never reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,7 @@ def _elected(record: GroupRecord, broker_id: int, alive: Mapping[int, Live], *, 
     live = alive.get(broker_id)
     elected = record.with_master(
         broker_id,
+        epoch=_next_epoch(record, alive),
         session=None if live is None else live.session,
         lease_ms=DEFAULT_LEASE_MS if live is None else live.timeout_ms,
     )
@@ -195,6 +198,15 @@ def _elected(record: GroupRecord, broker_id: int, alive: Mapping[int, Live], *, 
     )
     answer = Answer(header=_header(elected, alive), body=encode_body(body))
     return Decision(answer, elected, is_election=True, is_unclean=is_unclean)
+
+
+def _next_epoch(record: GroupRecord, alive: Mapping[int, Live]) -> int:
+    """One beyond every epoch that there was, also if the registry was lost or is a copy of an older day.
+
+    The logs then know of later reigns than we do, and a replica follows nobody into the past.
+    """
+    told = [live.epoch for live in alive.values() if live.epoch <= _MAX_TOLD_EPOCH]
+    return max(record.epoch, *told, 0) + 1
 
 
 def _header(record: GroupRecord, alive: Mapping[int, Live]) -> ElectMasterResponse:

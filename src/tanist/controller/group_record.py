@@ -68,11 +68,12 @@ class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
         """The same reign, over: the set stays, and so does the epoch."""
         return msgspec.structs.replace(self, master_id=None, master_session=None)
 
-    def with_master(self, broker_id: int, *, session: str | None, lease_ms: int) -> "GroupRecord":
+    def with_master(self, broker_id: int, *, epoch: int, session: str | None, lease_ms: int) -> "GroupRecord":
         """A new reign, whose master is alone in the set at first."""
+        assert epoch > self.epoch
         return msgspec.structs.replace(
             self,
-            epoch=self.epoch + 1,
+            epoch=epoch,
             set_epoch=self.set_epoch + 1,
             sync_state_set=frozenset({broker_id}),
             master_id=broker_id,

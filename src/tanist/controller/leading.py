@@ -228,6 +228,8 @@ class Leading:
 
     def _end_session(self) -> None:
         self._depose()
+        # What our former session left goes with it, and is not ours any more.
+        self._nonce = ""
         self._registry = None
         self._is_present = False
         self.leader_address = None

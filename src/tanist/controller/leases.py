@@ -23,6 +23,10 @@ class _Lease:
     began_s: float
     length_s: float
 
+    @property
+    def end_s(self) -> float:
+        return self.began_s + self.length_s
+
 
 class Leases:
     """The leases of all groups that may be running."""
@@ -54,7 +58,11 @@ class Leases:
             return None
         if live.session is None or live.timeout_ms > record.lease_ms or name in self._closing:
             return None
-        self._leases[name] = _Lease(record.epoch, now_s, live.timeout_ms / 1000)
+        held = self._leases.get(name)
+        renewed = _Lease(record.epoch, now_s, live.timeout_ms / 1000)
+        # Who wants a shorter one from now on may still build on the one it had.
+        if held is None or held.epoch != record.epoch or held.end_s < renewed.end_s:
+            self._leases[name] = renewed
         return record.epoch
 
     def end_s(self, record: GroupRecord) -> float:

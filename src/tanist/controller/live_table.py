@@ -21,8 +21,10 @@ MIN_TIMEOUT_MS = 50
 MAX_TIMEOUT_MS = 600_000
 _MAX_DEAD = 1024
 """Sessions that are known to be over and are remembered."""
-_STALL_S = 0.1
+_STALL_S = 0.25
 """A tick that comes later than this finds heartbeats unread: we were stopped, not they."""
+_GRACE_S = 0.25
+"""The time to read them then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class LiveTable:
         self._of_connections: dict[object, set[tuple[str, int]]] = {}
         self._dead: deque[str] = deque(maxlen=_MAX_DEAD)
         self._count = 0
+        self._is_in_grace = False
 
     def members(self, broker_name: str) -> Mapping[int, Live]:
         """Those of one group, by their ids."""
@@ -70,8 +73,10 @@ class LiveTable:
             (live.deadline_s for members in self._groups.values() for live in members.values()), default=None
         )
 
-    def on_heartbeat(self, heartbeat: BrokerHeartbeatRequest, connection: object, *, now_s: float) -> bool:
-        """Take a heartbeat in; True if this replica, or this start of it, was not known to be alive.
+    def on_heartbeat(
+        self, heartbeat: BrokerHeartbeatRequest, connection: object, *, now_s: float
+    ) -> tuple[Live, bool]:
+        """Take a heartbeat in; whose it is, and whether it, or this start of it, was not known to be alive.
 
         Raises ResponseError if it makes no sense.
         """
@@ -91,7 +96,7 @@ class LiveTable:
         self._groups.setdefault(live.broker_name, {})[live.broker_id] = live
         self._of_connections.setdefault(connection, set()).add((live.broker_name, live.broker_id))
         self._count += 1
-        return before is None or before.session != live.session
+        return live, before is None or before.session != live.session
 
     def on_connection_lost(self, connection: object) -> list[Live]:
         """A connection ended: those whose newest heartbeat came on it and who have no session are gone."""
@@ -121,19 +126,19 @@ class LiveTable:
             self._forget(live)
 
     def on_tick(self, *, now_s: float) -> list[Live]:
-        """Those who were silent for too long are gone; if we were stopped, all get that much more time."""
+        """Those who were silent for too long are gone; if we were stopped, they get a moment more, once."""
         due_s = self.next_deadline_s
         if due_s is None or now_s < due_s:
             return []
-        if (stalled_s := now_s - due_s) > _STALL_S:
-            self._extend(stalled_s)
+        overdue = [live for live in self._all() if live.deadline_s <= now_s]
+        if now_s - due_s > _STALL_S and not self._is_in_grace:
+            self._is_in_grace = True
+            for live in overdue:
+                late = replace(live, deadline_s=now_s + _GRACE_S)
+                self._groups[live.broker_name][live.broker_id] = late
             return []
-        return self._drop([live for live in self._all() if live.deadline_s <= now_s])
-
-    def _extend(self, by_s: float) -> None:
-        for members in self._groups.values():
-            for broker_id, live in members.items():
-                members[broker_id] = replace(live, deadline_s=live.deadline_s + by_s)
+        self._is_in_grace = False
+        return self._drop(overdue)
 
     def _all(self) -> list[Live]:
         return [live for members in self._groups.values() for live in members.values()]

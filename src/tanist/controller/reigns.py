@@ -69,6 +69,7 @@ class Reigns:
         self._under_review: set[str] = set()
         self._waiting: dict[str, asyncio.TimerHandle] = {}
         self._tick: asyncio.TimerHandle | None = None
+        self._tick_s = 0.0
 
     # What happens.
 
@@ -107,14 +108,13 @@ class Reigns:
         record = self._keeper.known(heartbeat.broker_name) if is_leading else None
         if is_leading and (record is not None or self._keeper.is_sure(heartbeat.broker_name)):
             require_registered(record, heartbeat)
-        is_news = self.live.on_heartbeat(heartbeat, connection, now_s=now_s)
-        self._arm_tick()
-        if record is None or heartbeat.broker_id is None:
+        live, is_news = self.live.on_heartbeat(heartbeat, connection, now_s=now_s)
+        self._arm_tick(live.deadline_s)
+        if record is None:
             return None
         if is_news:
-            _log.info("replica alive group=%s id=%d", record.broker_name, heartbeat.broker_id)
+            _log.info("replica alive group=%s id=%d", record.broker_name, live.broker_id)
             self.review(record.broker_name)
-        live = self.live.members(record.broker_name)[heartbeat.broker_id]
         if live.timeout_ms > record.lease_ms and is_in_office(record, {live.broker_id: live}):
             self._spawn(self._lengthen(record, live.timeout_ms))
         return self._leases.renew(record, live, now_s=now_s)
@@ -290,14 +290,19 @@ class Reigns:
         del self._waiting[broker_name]
         self.review(broker_name)
 
-    def _arm_tick(self) -> None:
-        """Have one timer for the next deadline. Heartbeats only put it off, so it may ring early."""
-        if self._tick is None and (due_s := self.live.next_deadline_s) is not None:
-            delay_s = max(0.0, due_s - self._clock.monotonic_s())
-            self._tick = asyncio.get_running_loop().call_later(delay_s, self._on_tick)
+    def _arm_tick(self, due_s: float) -> None:
+        """Have one timer that rings at the next deadline, or earlier: most heartbeats only put it off."""
+        if self._tick is not None:
+            if self._tick_s <= due_s:
+                return
+            self._tick.cancel()
+        delay_s = max(0.0, due_s - self._clock.monotonic_s())
+        self._tick_s = due_s
+        self._tick = asyncio.get_running_loop().call_later(delay_s, self._on_tick)
 
     def _on_tick(self) -> None:
         self._tick = None
         gone = self.live.on_tick(now_s=self._clock.monotonic_s())
-        self._arm_tick()
+        if (due_s := self.live.next_deadline_s) is not None:
+            self._arm_tick(due_s)
         self._on_gone(gone, "no heartbeat")

@@ -6,6 +6,7 @@ tests.
 
 from tanist.coord.open import open_registry
 from tanist.coord.registry import (
+    NOT_THERE,
     Change,
     Check,
     Conflict,
@@ -14,12 +15,14 @@ from tanist.coord.registry import (
     Put,
     Record,
     Registry,
+    RegistryError,
     RegistryUnavailable,
     SessionState,
     Watch,
 )
 
 __all__ = [
+    "NOT_THERE",
     "Change",
     "Check",
     "Conflict",
@@ -28,6 +31,7 @@ __all__ = [
     "Put",
     "Record",
     "Registry",
+    "RegistryError",
     "RegistryUnavailable",
     "SessionState",
     "Watch",

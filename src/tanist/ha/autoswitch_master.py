@@ -22,6 +22,7 @@ from enum import Enum
 
 from tanist.errors import RemoteProtocolError
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
+from tanist.ha.admission import deleted_before
 from tanist.ha.classic_frames import FrameCuts, Log, ack_fault, record_end_behind
 from tanist.ha.link_times import LinkTimes
 from tanist.ha.replicas import Dialect
@@ -160,6 +161,9 @@ class AutoswitchMasterLink:
             case AutoswitchState.TRANSFER:
                 if (silent_ms := self._times.silent_ms(now_s)) is not None:
                     return self._close(CloseKind.SILENT, f"nothing came for {silent_ms:.0f} ms")
+                if self.sent_to < self.log.log_start:
+                    # It takes so little that the rest was deleted, and with it what epoch that was of.
+                    return self._close(CloseKind.REFUSED, deleted_before(self.sent_to).text)
                 if self.confirmed_to() > self._confirmed_told or self._times.take_heartbeat(now_s):
                     self._times.written_s = now_s
                     return [SendBytes(self._header(self.sent_to, 0))]

@@ -13,7 +13,7 @@ MARGIN = 0.1
 
 
 class Lease:
-    """The lease of the epoch that a broker is master of."""
+    """The lease of the epoch that a broker is master of; a new epoch has a new one."""
 
     def __init__(self, epoch: int, *, now_s: float) -> None:
         self.epoch = epoch
@@ -29,12 +29,6 @@ class Lease:
         if epoch == self.epoch and sent_s >= self.granted_s:
             self.granted_s = sent_s
             self.ends_s = sent_s + timeout_s * (1 - MARGIN)
-
-    def on_epoch(self, epoch: int, *, now_s: float) -> None:
-        """The broker is master of another epoch now: a lease of the last one says nothing about it."""
-        if epoch != self.epoch:
-            self.epoch = epoch
-            self.granted_s = self.ends_s = now_s
 
     def on_void(self, *, now_s: float) -> None:
         """Who granted it may elect another at once."""

@@ -1,12 +1,13 @@
 """A name server, brokers and clients of Apache RocketMQ, all on the loopback address.
 
-The system chooses the ports. Between choosing and binding somebody else may take one, so a start that
-fails on a taken port is tried again with others.
+Ports are chosen at random. Between choosing and binding somebody else may take one, so a start that fails on
+a taken port is tried again with others.
 """
 
 import contextlib
 import functools
 import itertools
+import random
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -60,6 +61,7 @@ _ENDLESS = 1 << 30
 # The fast listener's port is fixed at this distance from the broker's.
 _FAST_PORT_DISTANCE = 2
 _HA_PORT_DISTANCE = 1
+_SERVER_PORTS = (12_000, 32_000)
 
 # The older line lets go of files in a way that Java no longer allows by itself.
 _OLD_BROKER_FLAGS = tuple(
@@ -406,18 +408,23 @@ def retried(start: Callable[[], _T]) -> _T:
 
 def free_port() -> int:
     """Find a port for a server that takes one alone."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
+    return _free_port(0)
 
 
 def free_broker_port() -> int:
     """Find a port for a broker, which takes two more: a fast one below, and one for slaves above."""
+    return _free_port(-_FAST_PORT_DISTANCE, 0, _HA_PORT_DISTANCE)
+
+
+def _free_port(*distances: int) -> int:
+    """A port that is free, with those at these distances.
+
+    It is none of those that the system gives to callers: while a server is down its peers call it again and
+    again, and one of them would be given the very port on which it is to start again.
+    """
     while True:
-        with socket.socket() as probe, socket.socket() as fast_probe, socket.socket() as ha_probe:
-            probe.bind((HOST, 0))
-            port: int = probe.getsockname()[1]
-            with contextlib.suppress(OSError):
-                fast_probe.bind((HOST, port - _FAST_PORT_DISTANCE))
-                ha_probe.bind((HOST, port + _HA_PORT_DISTANCE))
-                return port
+        port = random.SystemRandom().randrange(*_SERVER_PORTS)
+        with contextlib.suppress(OSError), contextlib.ExitStack() as probes:
+            for distance in distances:
+                probes.enter_context(socket.socket()).bind((HOST, port + distance))
+            return port

@@ -224,6 +224,19 @@ def test_a_master_that_was_started_anew_does_not_go_on_in_the_old_epoch() -> Non
     assert (decision.record.epoch, decision.record.master_session) == (5, "another")
 
 
+@pytest.mark.behaviour("S2-46")
+def test_an_epoch_that_a_log_has_is_not_given_again_though_the_registry_was_lost() -> None:
+    decision = elect(NEW, asks(1), situation(live(1, epoch=9), live(2, epoch=11)))
+    assert decision.record is not None
+    assert decision.record.epoch == 12
+    decision = elect(group(), asks(BY_CONTROLLER), situation(live(2, epoch=3)))
+    assert decision.record is not None
+    assert decision.record.epoch == 5
+    decision = elect(group(), asks(BY_CONTROLLER), situation(live(2, epoch=(1 << 31) - 1)))
+    assert decision.record is not None
+    assert decision.record.epoch == 5
+
+
 def test_a_group_needs_an_election_if_its_master_is_gone_or_somebody_could_be_one() -> None:
     assert not needs_election(group(), situation(live(1)))
     assert needs_election(group(), situation(live(1, session_id="another")))

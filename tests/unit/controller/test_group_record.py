@@ -42,7 +42,7 @@ def test_no_name_leaves_its_folder(name: str) -> None:
 
 
 def test_a_reign_begins_with_the_master_alone_in_step() -> None:
-    record = group(members=(1, 2)).with_master(2, session="s2", lease_ms=1_000)
+    record = group(members=(1, 2)).with_master(2, epoch=5, session="s2", lease_ms=1_000)
     assert (record.epoch, record.set_epoch, record.sync_state_set) == (5, 8, {2})
     assert (record.master_id, record.master_address) == (2, "127.0.0.1:2")
 

@@ -32,6 +32,15 @@ def test_nobody_has_a_longer_lease_than_the_next_leader_would_wait_for(leases: L
     assert leases.end_s(group()) == NOW_S + 3
 
 
+def test_a_shorter_lease_does_not_end_the_longer_one_that_was_given(leases: Leases) -> None:
+    assert leases.renew(group(), live(1), now_s=NOW_S) == 4
+    short = live(1, heartbeat_timeout_ms=400)
+    assert leases.renew(group(), short, now_s=NOW_S + 1) == 4
+    assert leases.end_s(group()) == NOW_S + 3
+    assert leases.renew(group(), short, now_s=NOW_S + 2.9) == 4
+    assert leases.end_s(group()) == pytest.approx(NOW_S + 3.3)
+
+
 def test_who_begins_to_lead_gives_every_master_a_whole_lease(leases: Leases) -> None:
     leases.begin([group(lease_ms=5_000)], now_s=NOW_S)
     assert leases.end_s(group()) == NOW_S + 5

@@ -15,7 +15,8 @@ def table() -> LiveTable:
 
 def beat(table: LiveTable, broker_id: int = 1, *, now_s: float = NOW_S, **fields: object) -> bool:
     connection = fields.pop("connection", "wire")
-    return table.on_heartbeat(heartbeat(broker_id, **fields), connection, now_s=now_s)
+    """A heartbeat; whether it was news."""
+    return table.on_heartbeat(heartbeat(broker_id, **fields), connection, now_s=now_s)[1]
 
 
 def test_a_replica_is_alive_for_as_long_as_it_said(table: LiveTable) -> None:
@@ -111,9 +112,18 @@ def test_silence_that_we_slept_through_is_held_against_nobody(table: LiveTable) 
     beat(table, 1)
     beat(table, 2, now_s=NOW_S + 1)
     assert table.on_tick(now_s=NOW_S + 20) == []
-    assert table.next_deadline_s == NOW_S + 20
-    assert [gone.broker_id for gone in table.on_tick(now_s=NOW_S + 20.05)] == [1]
-    assert [gone.broker_id for gone in table.on_tick(now_s=NOW_S + 21.05)] == [2]
+    beat(table, 1, now_s=NOW_S + 20)
+    assert table.next_deadline_s is not None
+    assert NOW_S + 20 < table.next_deadline_s < NOW_S + 21
+    assert [gone.broker_id for gone in table.on_tick(now_s=table.next_deadline_s)] == [2]
+    assert set(table.members(NAME)) == {1}
+
+
+def test_a_controller_that_is_always_late_still_misses_the_dead(table: LiveTable) -> None:
+    beat(table)
+    assert table.on_tick(now_s=NOW_S + 3 + 5) == []
+    assert table.next_deadline_s is not None
+    assert [gone.broker_id for gone in table.on_tick(now_s=table.next_deadline_s + 5)] == [1]
 
 
 @pytest.mark.parametrize(

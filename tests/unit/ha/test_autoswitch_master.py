@@ -403,6 +403,19 @@ def test_after_5_s_without_sending_a_heartbeat_tells_the_next_offset_and_its_epo
     assert link.on_tick(log_end=end, now_s=108.0) == []
 
 
+def test_a_slave_that_is_too_slow_for_the_deletion_of_files_is_given_up(tmp_path: Path) -> None:
+    with open_reigns(tmp_path, ((1, 10), (2, 60))) as store:
+        link = _transferring(store)
+        store.flush()
+        store.log.segments.discard([store.log.take_first_segment()])
+        pruned = EpochHistory(store.epochs.epochs)
+        pruned.raise_start(store.log.log_start)
+        assert pruned.at(0) is None
+        link.look_at_epochs = lambda: pruned
+        closing = _closing(link.on_tick(log_end=store.log.log_end, now_s=105.0))
+    assert "has deleted what follows 0" in closing.reason
+
+
 def test_a_slave_that_is_silent_for_20_s_is_given_up(store: MessageStore) -> None:
     link = _transferring(store)
     assert not any(isinstance(action, CloseLink) for action in link.on_tick(log_end=0, now_s=119.9))

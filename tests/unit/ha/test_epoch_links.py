@@ -342,6 +342,19 @@ def test_the_master_sends_nothing_of_its_log_before_the_slave_is_aligned() -> No
     assert slave.log.data == LOG
 
 
+@pytest.mark.behaviour("S2-35")
+@pytest.mark.parametrize("heard_messages", [1, 2])
+def test_what_comes_before_its_time_is_not_taken(heard_messages: int) -> None:
+    master, slave = _master((1, 0), (3, 600)), _slave((1, 0), log=LOG[:700])
+    said = slave.begin()
+    for _ in range(heard_messages):
+        said = slave.hear(master.hear(said))
+    slave.hear(_data(slave.log.end, b"early", epoch=1))
+    assert slave.closed is not None
+    assert slave.closed.kind is CloseKind.NO_HELLO
+    assert slave.log.data in (LOG[:700], LOG[:600])
+
+
 def test_each_byte_of_the_hello_may_come_alone() -> None:
     master, slave = _master((1, 0), (3, 600)), _slave((1, 0), (2, 600), log=LOG[:600] + b"lost")
     to_master = slave.begin()

@@ -29,12 +29,10 @@ class TestLease:
         lease.on_granted(4, sent_s=10, timeout_s=3)
         assert not lease.is_held(10)
 
-    def test_a_new_epoch_begins_without_one(self) -> None:
+    def test_who_granted_it_may_take_it_back(self) -> None:
         lease = Lease(3, now_s=0)
         lease.on_granted(3, sent_s=10, timeout_s=3)
-        lease.on_epoch(3, now_s=11)
-        assert lease.is_held(11)
-        lease.on_epoch(4, now_s=11)
+        lease.on_void(now_s=11)
         assert not lease.is_held(11)
 
     def test_a_heartbeat_from_before_the_epoch_grants_nothing(self) -> None:

@@ -263,7 +263,7 @@ def test_both_sides_send_a_heartbeat_after_five_quiet_seconds() -> None:
     assert slave.tick(HEARTBEAT_S) == encode_heartbeat(Heartbeat(LogOffset(len(LOG)), 0, LogOffset(0)))
 
 
-@pytest.mark.behaviour("S1-46", "S1-89")
+@pytest.mark.behaviour("S1-46", "S1-89", "S2-38")
 def test_each_side_ends_the_link_when_the_other_is_silent_for_twenty_seconds() -> None:
     master, slave = _transferring()
     master.hear(encode_heartbeat(Heartbeat(LogOffset(len(LOG)), 0, LogOffset(0))), 10.0)

@@ -13,26 +13,22 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tanist.broker.controlled.controllers import Controllers
 from tanist.broker.controlled.entering import Entering
 from tanist.broker.controlled.group_view import GroupView
 from tanist.broker.controlled.heartbeats import BeatAnswer, Heartbeats
-from tanist.broker.controlled.identity import Identity, IdentityFiles
+from tanist.broker.controlled.identity import Identity
 from tanist.broker.controlled.joining import Joining, JoinState
 from tanist.broker.controlled.obeying import Obeying
 from tanist.broker.controlled.orders import RoleSwitch, SetOrder
+from tanist.broker.controlled.replica import ControlledReplica
 from tanist.broker.controlled.role_orders import Elect, RoleOrders
 from tanist.broker.controlled.set_reports import Proposal, SetAnswer, SetReports, SetTaken, SetUnknown
 from tanist.broker.controlled.status import ControlledStatus, LeaseGrant
-from tanist.broker.settings import BrokerSettings
-from tanist.clock import Clock
 from tanist.errors import MQError, NoRole, ResponseError
 from tanist.log import ToldFailures
-from tanist.model.offsets import LogOffset
 from tanist.protocol.codes import Language, ResponseCode
-from tanist.protocol.headers.controller import BrokerHeartbeatRequest
 from tanist.remoting import RemotingClient
 
 _log = logging.getLogger(__name__)
@@ -41,28 +37,6 @@ _HINT_GAP_S = 0.02
 """Between two questions, however many notifications come."""
 _NO_ROLE = "the controller has not given this broker a role yet"
 """Why a broker that has just started takes no writes."""
-
-
-@dataclass(frozen=True, slots=True)
-class ControlledReplica:
-    """What a controller needs to know of a replica, and whom its words concern."""
-
-    settings: BrokerSettings
-    """With the real port."""
-    files: IdentityFiles
-    session_id: str
-    ha_address: str
-    log_end: Callable[[], int]
-    log_epoch: Callable[[], int]
-    """The last epoch of the log, 0 if there is none."""
-    confirmed_to: Callable[[], int]
-    tables_gap: Callable[[], str | None]
-    on_lease: Callable[[int, float, float], None]
-    """Epoch, when the heartbeat was sent on the monotonic clock, and the timeout that it told, in seconds."""
-    on_lease_void: Callable[[], None]
-    """No lease counts any more: who granted it may elect another at once."""
-    on_set: Callable[[SetOrder], None]
-    clock: Clock
 
 
 MakeClient = Callable[[Callable[[str], None]], RemotingClient]
@@ -98,7 +72,7 @@ class Controlled:
         self._heartbeats = Heartbeats(
             self._client,
             self._controllers,
-            self._heartbeat,
+            lambda: replica.heartbeat(self._roles.broker_id),
             self._on_beat_answer,
             interval_s=self._interval_s,
             timeout_s=self._timeout_s,
@@ -111,6 +85,8 @@ class Controlled:
         self._hinted = asyncio.Event()
         self._is_beating = asyncio.Event()
         self._is_weak = False
+        self._lost_s = float("-inf")
+        """When the connection to the leader was lost, on the monotonic clock."""
         self._failures = ToldFailures()
 
     async def run(self) -> None:
@@ -135,28 +111,32 @@ class Controlled:
         if self._set_reports is None:
             return SetUnknown(_NO_ROLE)
         answer = await self._set_reports.report(proposal, epoch=epoch)
-        if isinstance(answer, SetTaken) and epoch == self._roles.epoch:
-            self._roles.on_set_altered(answer.set_epoch)
-        elif not isinstance(answer, SetTaken):
-            _log.warning("sync state set not taken epoch=%d reason=%s", epoch, answer.reason)
+        if not isinstance(answer, SetTaken):
+            if self._failures.is_news("set", answer.reason):
+                _log.warning("sync state set not taken epoch=%d reason=%s", epoch, answer.reason)
             # The role may be another's by now.
             self._hinted.set()
+            return answer
+        self._failures.is_over("set")
+        if epoch == self._roles.epoch:
+            self._roles.on_set_altered(answer.set_epoch)
         return answer
 
     # Joining, and then asking who is master.
 
     async def _keep_role(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            asked_s = asyncio.get_running_loop().time()
+            asked_s = loop.time()
             try:
                 await self._step()
             except (MQError, OSError) as error:
-                pause_s = self._on_step_failed(error)
+                next_s = loop.time() + self._on_step_failed(error)
             else:
-                pause_s = self._pause_s()
+                next_s = asked_s + self._pause_s()
             self._show()
-            if pause_s:
-                await self._wait_for_hint(asked_s, pause_s)
+            if next_s > asked_s:
+                await self._wait_for_hint(asked_s, next_s)
 
     async def _step(self) -> None:
         """Do what the state says. What fails is done again."""
@@ -187,8 +167,10 @@ class Controlled:
         if self._take(view):
             await self._elect()
         self._joining.on_asked()
-        if self._is_weak and self._roles.is_master and view.master_id == self._roles.broker_id:
-            self._on_lease(view.epoch, sent_s, self._controllers.leader or "")
+        is_granted = self._roles.is_master and view.master_id == self._roles.broker_id
+        # An answer may be read when the connection that it came on is lost already.
+        if self._is_weak and is_granted and sent_s > self._lost_s:
+            self._on_lease(view.epoch, sent_s, self._controllers.leader or "", is_weak=True)
 
     async def _be_known_alive(self) -> None:
         """Who is not known to live is not elected."""
@@ -251,10 +233,10 @@ class Controlled:
             return self._interval_s
         return self._replica.settings.sync_broker_metadata_period / 1000
 
-    async def _wait_for_hint(self, asked_s: float, pause_s: float) -> None:
+    async def _wait_for_hint(self, asked_s: float, next_s: float) -> None:
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout_at(asked_s + pause_s):
+            async with asyncio.timeout_at(next_s):
                 await self._hinted.wait()
                 await asyncio.sleep(max(0.0, asked_s + _HINT_GAP_S - loop.time()))
         except TimeoutError:
@@ -277,23 +259,6 @@ class Controlled:
         await self._is_beating.wait()
         await self._heartbeats.run()
 
-    def _heartbeat(self) -> BrokerHeartbeatRequest:
-        replica, settings = self._replica, self._replica.settings
-        return BrokerHeartbeatRequest(
-            cluster_name=settings.broker_cluster_name,
-            broker_addr=settings.address,
-            broker_name=settings.broker_name,
-            broker_id=self._roles.broker_id,
-            epoch=replica.log_epoch(),
-            log_end=LogOffset(replica.log_end()),
-            confirmed_to=LogOffset(replica.confirmed_to()),
-            heartbeat_timeout_ms=settings.controller_heart_beat_timeout_mills,
-            election_priority=settings.broker_election_priority,
-            session_id=replica.session_id,
-            ha_address=replica.ha_address,
-            tables_gap=replica.tables_gap(),
-        )
-
     def _on_beat_answer(self, answer: BeatAnswer) -> None:
         roles = self._roles
         if answer.lease_epoch is not None:
@@ -303,7 +268,7 @@ class Controlled:
             # It leads and does not take us for the master.
             self._hinted.set()
 
-    def _on_lease(self, epoch: int, sent_s: float, controller: str, *, is_weak: bool = True) -> None:
+    def _on_lease(self, epoch: int, sent_s: float, controller: str, *, is_weak: bool) -> None:
         self.status.lease = LeaseGrant(epoch, controller, sent_s, is_weak)
         self._replica.on_lease(epoch, sent_s, self._timeout_s)
 
@@ -312,6 +277,7 @@ class Controlled:
             # Another one may lead now. One of RocketMQ's elects another master at once.
             self._controllers.forget(address)
             self.status.controller = None
+            self._lost_s = self._replica.clock.monotonic_s()
             self._hinted.set()
         lease = self.status.lease
         if lease is not None and lease.is_weak and lease.controller == address:

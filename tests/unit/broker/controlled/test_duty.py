@@ -510,6 +510,23 @@ def test_such_a_lease_ends_with_the_word_or_with_the_connection(tmp_path: Path, 
     run_virtually(scenario())
 
 
+def test_an_answer_that_is_read_after_its_connection_was_lost_is_no_such_lease(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        site = _weak(tmp_path)
+        async with site.running():
+            await virtually_until(lambda: len(site.told.leases) > 3)
+            asked_count = len(site.played.times_of(INFO))
+            await virtually_until(lambda: len(site.played.times_of(INFO)) > asked_count)
+            granted = len(site.told.leases)
+            site.played.on_disconnect("c1:9878")
+            lost_s = asyncio.get_running_loop().time()
+            await virtually_until(lambda: len(site.told.leases) > granted)
+            assert site.told.void_count == 1
+            assert site.told.leases[granted][1] > lost_s
+
+    run_virtually(scenario())
+
+
 def test_a_slave_is_granted_no_lease(tmp_path: Path) -> None:
     async def scenario() -> None:
         site = _weak(tmp_path).with_other_master()
