@@ -216,6 +216,28 @@ def test_an_operator_replaces_a_master_when_its_lease_is_over(tmp_path: Path) ->
     in_time(scenario())
 
 
+def test_an_operator_need_not_ask_again_if_a_timer_is_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleep = asyncio.sleep
+
+    async def sleep_less(rest_s: float) -> None:
+        await sleep(rest_s * 0.9)
+
+    async def scenario() -> None:
+        first, second = (PlayedReplica(n, session=f"s{n}", timeout_ms=SHORT_MS) for n in (1, 2))
+        async with controlling(tmp_path) as controller, replicas(first, second):
+            at = controller.address
+            await reign(controller, first, second)
+            async with beating(first, second, at=[at]):
+                await first.wait_for_lease(at, epoch=1)
+                monkeypatch.setattr(asyncio, "sleep", sleep_less)
+                answer = await second.elect(at, is_designated=True)
+                assert answer.code == R.SUCCESS, answer.remark
+
+    in_time(scenario())
+
+
 def test_an_unclean_election_tells_what_may_be_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         first, second = PlayedReplica(1), PlayedReplica(2)

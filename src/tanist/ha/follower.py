@@ -12,7 +12,7 @@ import logging
 import random
 import secrets
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -102,6 +102,8 @@ class Slave:
     clock: Clock
     epoch: int = 0
     """The newest epoch that this replica was told of; 0 with fixed roles."""
+    ask_if_rocketmq: Callable[[], Awaitable[bool]] | None = None
+    """Asks the master, elsewhere than at its HA port, whether it is one of RocketMQ's; False: not known."""
 
 
 class Follower:
@@ -169,7 +171,7 @@ class Follower:
     async def _follow(self, address: str) -> None:
         """One link, from its beginning to its end."""
         self.status.state = FollowerState.CONNECTING
-        dialect = self._dialect = self._choice.next(address, self._loop.time())
+        dialect = self._dialect = await self._choose_dialect(address)
         try:
             if self._slave.epoch or dialect is Dialect.AUTOSWITCH:
                 self._cut_torn_end()
@@ -188,6 +190,15 @@ class Follower:
                 self._on_silence(address, dialect)
         finally:
             connection.drop("the slave stops, or its master is elsewhere")
+
+    async def _choose_dialect(self, address: str) -> Dialect:
+        ask, choice = self._slave.ask_if_rocketmq, self._choice
+        # The question goes to the master that others tell of, who need not be the one that the config tells.
+        is_due = not self._is_fixed and choice.is_open(address, self._loop.time())
+        if ask is not None and is_due and await ask():
+            _log.info("master is of RocketMQ master=%s", address)
+            choice.on_told(address, self._loop.time())
+        return choice.next(address, self._loop.time())
 
     def _on_silence(self, address: str, dialect: Dialect) -> None:
         if self._choice.on_silence(address, dialect, self._loop.time()):
