@@ -259,8 +259,9 @@ class Reigns:
         for live in gone:
             _log.info("replica gone group=%s id=%d reason=%s", live.broker_name, live.broker_id, why)
             record = self._keeper.known(live.broker_name)
-            if live.session is None and record is not None and record.master_id == live.broker_id:
-                # What it was given when we began to lead stood for a lease that it never had.
+            if live.session is None and record is not None and is_in_office(record, {live.broker_id: live}):
+                # What it was given when we began to lead stood for a lease that it never had. It has to be
+                # the one that was elected: somebody else under its id says nothing about its lease.
                 self._leases.void(live.broker_name)
             self.review(live.broker_name)
 
