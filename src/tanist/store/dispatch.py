@@ -98,6 +98,9 @@ class Dispatcher:
         """Go on from an earlier offset, after the log was cut there."""
         self._fresh.clear()
         self.dispatched_to = LogOffset(min(self.dispatched_to, log_offset))
+        if self.confirmed_to is not None:
+            # What comes in the place of what was cut is not confirmed.
+            self.confirmed_to = min(self.confirmed_to, log_offset)
 
     def next_offsets(self) -> dict[tuple[str, int], int]:
         """The offset of each queue's next message: the log may hold some behind what is indexed."""

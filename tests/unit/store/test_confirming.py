@@ -44,6 +44,46 @@ def test_who_names_a_place_in_the_log_does_not_see_it_either(store: MessageStore
     assert store.message_at(0) is not None
 
 
+@pytest.mark.behaviour("S2-51")
+def test_nobody_sees_a_message_of_which_only_a_part_is_confirmed(store: MessageStore) -> None:
+    place = store.append(make_message(5, keys="key5"))
+    store.dispatcher.confirmed_to = place.end - 1
+    store.dispatch()
+    assert bodies(store) == numbered(0, 1, 2, 3, 4)
+    assert store.message_at(place.log_offset) is None
+    assert not store.find_by_key(TOPIC, "key5")
+    assert store.confirmed_whole_to == place.log_offset
+    store.dispatcher.confirmed_to = place.end
+    assert store.message_at(place.log_offset) is not None
+    assert store.confirmed_whole_to == place.end
+
+
+def test_what_comes_in_the_place_of_what_was_cut_is_not_confirmed(store: MessageStore) -> None:
+    place = store.append(make_message(5))
+    store.dispatcher.confirmed_to = place.end - 1
+    store.truncate_to(place.log_offset)
+    assert store.dispatcher.confirmed_to == place.log_offset
+    store.append(make_message(6))
+    store.dispatch()
+    assert bodies(store) == numbered(0, 1, 2, 3, 4)
+
+
+def test_what_comes_in_the_place_of_what_was_lost_is_not_confirmed(tmp_path: Path) -> None:
+    store = _open(tmp_path)
+    first, second = (store.append(make_message(number)) for number in range(2))
+    store.dispatcher.confirmed_to = second.end
+    store.checkpoint()
+    store.log.cut(first.end)
+    kill(store)
+    with MessageStore.open(
+        tmp_path, SMALL, clock=FakeClock(), waits_for_confirm=True, accept_loss=True
+    ) as again:
+        assert again.dispatcher.confirmed_to == first.end
+        again.append(make_message(2))
+        again.dispatch()
+        assert bodies(again) == numbered(0)
+
+
 def test_they_see_it_when_it_is_confirmed(store: MessageStore) -> None:
     store.dispatcher.confirmed_to = store.log.log_end
     store.dispatch()
