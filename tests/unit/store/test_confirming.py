@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tanist.store import MessageStore
+from tanist.model.message import SysFlag
+from tanist.model.topics import SCHEDULE_TOPIC
+from tanist.store import MessageStore, dispatch
 from tests.support.clocks import FakeClock
 from tests.support.messages import SMALL, TOPIC, bodies, kill, make_message, numbered
 
@@ -174,6 +176,46 @@ def test_a_slave_knows_the_queues_offsets_before_it_writes(tmp_path: Path, store
         slave.append_raw(0, store.log.read(0, store.log.log_end))
         slave.count_queue_offsets()
         assert slave.append(make_message(5)).queue_offset == 5
+
+
+@pytest.mark.parametrize("is_native", [True, False], ids=["in C", "in Python"])
+def test_offsets_are_counted_over_all_that_waits_whatever_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_native: bool
+) -> None:
+    if not is_native:
+        monkeypatch.setattr(dispatch, "native", None)
+    with _open(tmp_path) as store:
+        for number in range(40):
+            store.append(make_message(number, queue_id=number % 3, body_bytes=200))
+            store.append(make_message(number, topic=SCHEDULE_TOPIC, queue_id=2, DELAY="3"))
+            # A transaction that was begun is in the log and in no queue of its own.
+            store.append(make_message(number, topic="Half", sys_flag=SysFlag.PREPARED))
+        assert store.dispatcher.dispatched_to == 0
+        store.count_queue_offsets()
+        found = store.log.next_queue_offsets
+        assert {queue: offset for queue, offset in found.items() if queue[0] != "Half"} == {
+            (TOPIC, 0): 14,
+            (TOPIC, 1): 13,
+            (TOPIC, 2): 13,
+            (SCHEDULE_TOPIC, 2): 40,
+        }
+        assert not found.get(("Half", 0))
+
+
+def test_what_waits_is_counted_in_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if dispatch.native is None:
+        pytest.skip("C could not be built here")
+    with _open(tmp_path) as store:
+        store.append_batch([make_message(number) for number in range(12)])
+
+        def decode(*_: object) -> None:
+            pytest.fail(
+                "a plain record is read in Python: a hundred thousand would keep the loop for a second"
+            )
+
+        monkeypatch.setattr(dispatch, "_decode", decode)
+        store.count_queue_offsets()
+        assert store.log.next_queue_offsets == {(TOPIC, 0): 12}
 
 
 class TestDeletions:
