@@ -98,6 +98,34 @@ def test_a_slave_first_cuts_the_part_of_a_record_that_its_lost_master_had_sent(t
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("is_torn", [True, False], ids=["torn there", "whole there"])
+def test_a_record_of_which_a_part_was_confirmed_does_not_shut_out_who_has_it(
+    tmp_path: Path, is_torn: bool
+) -> None:
+    async def run() -> None:
+        with (
+            open_store(tmp_path / "a") as lost,
+            open_store(tmp_path / "b") as slave,
+            open_store(tmp_path / "c") as heir,
+        ):
+            _reign(lost, 1, *range(5))
+            for store in (slave, heir):
+                await _follow(store, lost, 1)
+            start = lost.log.log_end
+            _fill(lost, 5)
+            # All had acked the first part of the record, and one of them all of it.
+            end = start + 200 if is_torn else lost.log.log_end
+            slave.append_raw(start, lost.log.read(start, end - start))
+            slave.dispatcher.confirmed_to = start + 200
+            _reign(heir, 2, 7, 8)
+            follower = await _follow(slave, heir, 2)
+            assert follower.status.failure is None
+            assert bodies(slave) == numbered(*range(5), 7, 8)
+            assert _log_bytes(slave) == _log_bytes(heir)
+
+    asyncio.run(run())
+
+
 def test_a_master_that_was_replaced_learns_it_from_the_slave_that_calls_it(tmp_path: Path) -> None:
     async def run() -> None:
         told: list[int] = []

@@ -94,8 +94,8 @@ class LogWriter:
         Raises DivergedLog if that is confirmed: consumers may have seen it, so it is not for us to decide.
         """
         store = self._store
-        confirmed_to = store.dispatcher.confirmed_to
-        if confirmed_to is not None and log_offset < min(confirmed_to, store.log.log_end):
+        confirmed_to = store.confirmed_whole_to
+        if confirmed_to is not None and log_offset < confirmed_to:
             raise DivergedLog(f"the log is confirmed up to {confirmed_to} and would be cut at {log_offset}")
         if self._due_dispatch is not None:
             # It would go on in the middle of what is cut.
@@ -109,8 +109,12 @@ class LogWriter:
                 self._turn_soon()
 
     def confirm_to(self, log_offset: int) -> None:
-        """Let consumers see the log up to here, as far as we hold it."""
-        self._store.dispatcher.confirmed_to = log_offset
+        """Let consumers see the log up to here, as far as we hold it. What they may see stays so.
+
+        A master that has just begun may not know yet that what we hold is confirmed.
+        """
+        dispatcher = self._store.dispatcher
+        dispatcher.confirmed_to = max(log_offset, dispatcher.confirmed_log_end or 0)
         self._on_confirmed()
 
     def follow(self, reign: Reign | None) -> None:

@@ -25,6 +25,9 @@ from tanist.protocol.headers.controller import (
     ReplicaInfoResponse,
 )
 
+MAX_TEXT_CHARS = 512
+"""Of a name, an address, a session or a check code: a record is small, and is written whole each time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -54,6 +57,17 @@ def require_cluster(record: GroupRecord, cluster: str | None) -> None:
             f"{record.broker_name} belongs to the cluster {record.cluster}, not to {cluster}; mend"
             " brokerClusterName, or give the broker another brokerName",
         )
+
+
+def require_short(*texts: str) -> None:
+    """Refuse texts that say nothing, or too much to be kept."""
+    for text in texts:
+        if not 0 < len(text) <= MAX_TEXT_CHARS:
+            raise ResponseError(
+                ResponseCode.CONTROLLER_INVALID_REQUEST,
+                f"names, addresses, sessions and check codes have 1 to {MAX_TEXT_CHARS} characters,"
+                f" not {len(text)}",
+            )
 
 
 def alter_set(

@@ -94,6 +94,11 @@ class Leading:
         )
 
     @property
+    def has_begun(self) -> bool:
+        """Whether we led when we looked last; if not ``is_leading`` too, that has to be confirmed first."""
+        return self._has_begun
+
+    @property
     def session(self) -> SessionState:
         """How we stand to the registry."""
         return SessionState.LOST if self._registry is None else self._registry.session

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tanist.controller.decisions import MAX_TEXT_CHARS, require_short
 from tanist.controller.group_record import DEFAULT_LEASE_MS
 from tanist.errors import ResponseError
 from tanist.model.integers import INT32_MAX
@@ -110,7 +111,8 @@ class LiveTable:
         return gone
 
     def on_dead(self, session: str) -> list[Live]:
-        """Somebody saw the process of this session end."""
+        """Somebody saw the process of this session end. Raises ResponseError if it can not be one."""
+        require_short(session)
         if session not in self._dead:
             self._dead.append(session)
         return self._drop([live for live in self._all() if live.session == session])
@@ -174,6 +176,10 @@ def _read(heartbeat: BrokerHeartbeatRequest, connection: object, now_s: float) -
             ResponseCode.CONTROLLER_INVALID_REQUEST,
             f"heartbeatTimeoutMills={timeout_ms} is not within {MIN_TIMEOUT_MS} to {MAX_TIMEOUT_MS}",
         )
+    require_short(
+        *(heartbeat.cluster_name, heartbeat.broker_name, heartbeat.broker_addr),
+        *(text for text in (heartbeat.session_id, heartbeat.ha_address) if text),
+    )
     priority = heartbeat.election_priority
     return Live(
         cluster=heartbeat.cluster_name,
@@ -187,7 +193,7 @@ def _read(heartbeat: BrokerHeartbeatRequest, connection: object, now_s: float) -
         timeout_ms=timeout_ms,
         session=heartbeat.session_id or None,
         ha_address=heartbeat.ha_address or None,
-        tables_gap=heartbeat.tables_gap or None,
+        tables_gap=(heartbeat.tables_gap or "")[:MAX_TEXT_CHARS] or None,
         connection=connection,
         deadline_s=now_s + timeout_ms / 1000,
     )

@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping
 
 import msgspec
 
-from tanist.controller.decisions import Answer, Decision, require_cluster, set_body
+from tanist.controller.decisions import Answer, Decision, require_cluster, require_short, set_body
 from tanist.controller.group_record import FIRST_BROKER_ID, GroupRecord, Replica
 from tanist.errors import ResponseError
 from tanist.model.integers import INT64_MAX
@@ -24,8 +24,6 @@ from tanist.protocol.headers.controller import (
 )
 
 MAX_GROUP_REPLICAS = 128
-_MAX_TEXT_CHARS = 512
-"""Of a name, an address or a check code: a record is small, and is written whole each time."""
 
 
 def next_id(record: GroupRecord | None, request: GetNextBrokerIdRequest) -> Decision:
@@ -41,7 +39,7 @@ def next_id(record: GroupRecord | None, request: GetNextBrokerIdRequest) -> Deci
 
 def apply_id(record: GroupRecord | None, request: ApplyBrokerIdRequest) -> Decision:
     """Give an id to whoever applies for it first. Who shows the same check code again has it already."""
-    _require_short(request.cluster_name, request.broker_name, request.register_check_code)
+    require_short(request.cluster_name, request.broker_name, request.register_check_code)
     wanted = request.applied_broker_id
     answer = Answer(
         header=ApplyBrokerIdResponse(cluster_name=request.cluster_name, broker_name=request.broker_name)
@@ -85,7 +83,7 @@ def register(
             f"{request.broker_name} has no replica {request.broker_id}; apply for an id first",
         )
     require_cluster(record, request.cluster_name)
-    _require_short(request.broker_address)
+    require_short(request.broker_address)
     changed = record
     held = record.replicas[request.broker_id]
     if held.address != request.broker_address:
@@ -189,12 +187,3 @@ def _bad_id(request: ApplyBrokerIdRequest, why: str) -> ResponseError:
         ResponseCode.CONTROLLER_BROKER_ID_INVALID,
         f"id {request.applied_broker_id} of {request.broker_name} can not be had: {why}",
     )
-
-
-def _require_short(*texts: str) -> None:
-    for text in texts:
-        if not 0 < len(text) <= _MAX_TEXT_CHARS:
-            raise ResponseError(
-                ResponseCode.CONTROLLER_INVALID_REQUEST,
-                f"names, addresses and check codes have 1 to {_MAX_TEXT_CHARS} characters, not {len(text)}",
-            )

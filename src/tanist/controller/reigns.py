@@ -111,6 +111,9 @@ class Reigns:
         live, is_news = self.live.on_heartbeat(heartbeat, connection, now_s=now_s)
         self._arm_tick(live.deadline_s)
         if record is None:
+            if is_leading and heartbeat.broker_name not in self._waiting:
+                # A change of it may or may not have been made. Its master has no lease until that is known.
+                self.review(heartbeat.broker_name)
             return None
         if is_news:
             _log.info("replica alive group=%s id=%d", record.broker_name, live.broker_id)
@@ -186,16 +189,19 @@ class Reigns:
 
     def review(self, broker_name: str) -> None:
         """See soon whether a group needs a master."""
-        if self._leading.is_leading and broker_name not in self._under_review:
+        if self._leading.has_begun and broker_name not in self._under_review:
             self._under_review.add(broker_name)
             self._spawn(self._review(broker_name))
 
     # How.
 
     async def _review(self, broker_name: str) -> None:
-        self._under_review.discard(broker_name)
         try:
-            record = await self._keeper.get(broker_name)
+            try:
+                record = await self._keeper.get(broker_name)
+            finally:
+                # What happens from here on is seen by another review.
+                self._under_review.discard(broker_name)
             if record is None or not needs_election(record, self.situation(record)):
                 return
             request = ElectMasterRequest(
@@ -212,7 +218,9 @@ class Reigns:
         except LeaseRunning as running:
             self._wait(broker_name, running.end_s)
         except NotLeading:
-            return
+            # We may be sure again in a moment, as after a standstill, and nobody would ask for this then.
+            if self._leading.has_begun:
+                self._wait(broker_name, self._clock.monotonic_s() + _RETRY_S)
         except MQError as error:
             _log.warning("election failed group=%s error=%s", broker_name, error)
             self._wait(broker_name, self._clock.monotonic_s() + _RETRY_S)
@@ -264,8 +272,9 @@ class Reigns:
         for live in gone:
             _log.info("replica gone group=%s id=%d reason=%s", live.broker_name, live.broker_id, why)
             record = self._keeper.known(live.broker_name)
-            if live.session is None and record is not None and record.master_id == live.broker_id:
-                # What it was given when we began to lead stood for a lease that it never had.
+            if live.session is None and record is not None and is_in_office(record, {live.broker_id: live}):
+                # What it was given when we began to lead stood for a lease that it never had. It has to be
+                # the one that was elected: somebody else under its id says nothing about its lease.
                 self._leases.void(live.broker_name)
             self.review(live.broker_name)
 

@@ -271,7 +271,7 @@ class Follower:
                 file_bytes=slave.store.settings.mapped_file_size_commit_log,
                 crc_before=log.crc_before,
                 epochs=slave.store.epochs,
-                confirmed_to=slave.store.dispatcher.confirmed_to or 0,
+                confirmed_to=slave.store.confirmed_whole_to or 0,
             ),
             ack_kind=slave.settings.ha_ack_mode.kind,
             now_s=self._loop.time(),

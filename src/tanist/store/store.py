@@ -150,7 +150,9 @@ class MessageStore:
             )
             if waits_for_confirm:
                 # What is indexed was confirmed, or was shown before there was a controller.
-                self.dispatcher.confirmed_to = max(found.start, self._checkpoints.saved.confirmed_to)
+                confirmed_to = max(found.start, self._checkpoints.saved.confirmed_to)
+                # If some of it is lost, what comes in its place is not confirmed.
+                self.dispatcher.confirmed_to = min(confirmed_to, found.end)
             # Not before this: a store that is refused is left as it was found.
             self._guard.mark_open()
             self.recovery = settle(
@@ -264,6 +266,19 @@ class MessageStore:
             return self.log.log_end
         start = max(self.dispatcher.dispatched_to, self.log.log_start)
         return whole_to(self.log.segments, start, self.log.log_end)
+
+    @property
+    def confirmed_whole_to(self) -> int | None:
+        """Where the last record ends that is confirmed as a whole; None: that is not asked.
+
+        Replicas ack parts of records too. A record of which a part is confirmed was shown to nobody, and the
+        next master may not have the rest of it.
+        """
+        confirmed_to = self.dispatcher.confirmed_log_end
+        if confirmed_to is None:
+            return None
+        start = max(self.dispatcher.dispatched_to, self.log.log_start)
+        return whole_to(self.log.segments, start, confirmed_to)
 
     def count_queue_offsets(self) -> None:
         """Learn which offset each queue's next message gets, as a slave must before it becomes master."""
@@ -384,10 +399,11 @@ class MessageStore:
 
     def message_at(self, log_offset: int) -> Record | None:
         """The same for who consumes: None also for what is not confirmed yet."""
-        confirmed_to = self.dispatcher.confirmed_to
-        if confirmed_to is not None and log_offset >= confirmed_to:
-            return None
-        return self._lookup.record_at(log_offset)
+        record, confirmed_to = self._lookup.record_at(log_offset), self.dispatcher.confirmed_to
+        if record is None or confirmed_to is None:
+            return record
+        # Of the last record a part may be confirmed.
+        return record if log_offset + record.size_bytes <= confirmed_to else None
 
     def offset_at_time(
         self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = Boundary.LOWER

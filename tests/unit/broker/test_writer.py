@@ -234,6 +234,38 @@ def test_what_is_confirmed_is_not_cut_whoever_asks(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("is_whole", [True, False], ids=["whole here", "torn here"])
+def test_a_record_of_which_only_a_part_is_confirmed_may_be_cut(tmp_path: Path, is_whole: bool) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            places = [writer.append(make_message(number)).log_offset for number in range(10)]
+            last, log_end = places[-1], store.log.log_end
+            if not is_whole:
+                record = bytes(store.log.read(last, log_end - last - 10))
+                store.truncate_to(last)
+                writer.append_raw(last, memoryview(record))
+            writer.confirm_to(last + 50)
+            with pytest.raises(DivergedLog, match=f"confirmed up to {last} "):
+                writer.truncate_to(places[-2])
+            writer.truncate_to(last)
+            assert store.log.log_end == store.dispatcher.confirmed_to == last
+
+    asyncio.run(scenario())
+
+
+def test_what_was_confirmed_stays_so_though_the_next_master_does_not_know_it_yet(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            places = [writer.append(make_message(number)).log_offset for number in range(10)]
+            writer.confirm_to(places[5])
+            writer.confirm_to(places[2])
+            assert store.dispatcher.confirmed_to == places[5]
+
+    asyncio.run(scenario())
+
+
 def test_a_cut_that_was_refused_leaves_dispatch_at_work(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with working_broker(tmp_path) as broker:

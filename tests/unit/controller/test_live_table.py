@@ -151,3 +151,23 @@ def test_strangers_do_not_fill_the_memory(table: LiveTable, monkeypatch: pytest.
         beat(table, 3)
     assert refusal.value.code == ResponseCode.SYSTEM_BUSY
     assert not beat(table, 2)
+
+
+@pytest.mark.parametrize("field", ["session_id", "ha_address", "broker_addr", "broker_name", "cluster_name"])
+def test_a_heartbeat_with_a_text_too_long_to_be_kept_is_refused(table: LiveTable, field: str) -> None:
+    beat(table, **{field: "x" * 512})
+    with pytest.raises(ResponseError, match="have 1 to 512 characters, not 513") as refusal:
+        beat(table, 2, **{field: "x" * 513})
+    assert refusal.value.code == ResponseCode.CONTROLLER_INVALID_REQUEST
+    assert table.count == 1
+
+
+def test_a_session_too_long_to_be_one_is_not_remembered_as_dead(table: LiveTable) -> None:
+    with pytest.raises(ResponseError):
+        table.on_dead("x" * 513)
+    assert not table.is_dead("x" * 513)
+
+
+def test_of_what_a_replica_would_lack_the_beginning_is_kept(table: LiveTable) -> None:
+    beat(table, tables_gap="x" * 100_000)
+    assert table.members(NAME)[1].tables_gap == "x" * 512

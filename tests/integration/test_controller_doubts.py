@@ -1,0 +1,79 @@
+"""What a controller may not be led to believe, and what it may not forget while it is in doubt."""
+
+import asyncio
+import time
+from pathlib import Path
+
+from tanist.protocol import RequestCode, ResponseCode
+from tests.support.controller_site import site
+from tests.support.played_replicas import (
+    TIMEOUT_MS,
+    PlayedReplica,
+    beating,
+    controlling,
+    in_time,
+    reign,
+    replicas,
+)
+
+C, R = RequestCode, ResponseCode
+TIMEOUT_S = TIMEOUT_MS / 1000
+
+
+async def wait_for_live(asker: PlayedReplica, at: str, count: int) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            if (await asker.figures(at))["controllerLiveReplicas"] == str(count):
+                return
+            await asyncio.sleep(0.005)
+
+
+def test_a_heartbeat_without_a_session_under_the_masters_id_ends_no_lease(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master, slave = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2")
+        stranger = PlayedReplica(1)
+        async with controlling(tmp_path) as controller, replicas(master, slave, stranger):
+            at = controller.address
+            await reign(controller, master, slave)
+            async with beating(slave, at=[at]):
+                sent_s = time.monotonic()
+                assert await master.beat(at) == 1
+                assert await stranger.beat(at) is None
+                await stranger.disconnect()
+                await slave.wait_for_master(at, beyond=1)
+                assert time.monotonic() - sent_s >= TIMEOUT_S
+
+    in_time(scenario())
+
+
+def test_a_leader_that_is_sure_again_elects_whom_it_could_not_while_in_doubt(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master, slave = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2", timeout_ms=60_000)
+        async with site(tmp_path, 1) as controllers, replicas(master, slave):
+            at, (sessions,) = controllers.addresses[0], controllers.sessions
+            await reign(controllers.controllers[0], master, slave)
+            registry = sessions.seen[-1]
+            registry.is_in_doubt = True
+            await wait_for_live(slave, at, 1)
+            # As after a standstill: the session is confirmed, and nothing in the registry has changed.
+            registry.is_in_doubt = False
+            view = await slave.wait_for_master(at, beyond=1)
+            assert (view.master_broker_id, view.master_epoch) == (2, 2)
+
+    in_time(scenario())
+
+
+def test_a_master_has_its_lease_again_without_asking_when_a_change_was_in_doubt(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master = PlayedReplica(1, session="s1", timeout_ms=60_000)
+        slave = PlayedReplica(2, session="s2", timeout_ms=60_000)
+        async with site(tmp_path, 1) as controllers, replicas(master, slave):
+            at, (sessions,) = controllers.addresses[0], controllers.sessions
+            await reign(controllers.controllers[0], master, slave)
+            sessions.seen[-1].is_away = True
+            assert (await master.set_members(at, 1)).code == R.SYSTEM_ERROR
+            assert await master.beat(at) is None
+            sessions.seen[-1].is_away = False
+            await master.wait_for_lease(at, epoch=1)
+
+    in_time(scenario())
