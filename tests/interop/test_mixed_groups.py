@@ -40,6 +40,8 @@ _THEIRS = {
     "mappedFileSizeCommitLog": _FILE_BYTES,
     # A slave says where its log ends so long after it has connected.
     "haSendHeartbeatInterval": 500,
+    # The least there is. So long it may take until it hears where a new master of Tanist's is.
+    "registerNameServerPeriod": 10_000,
 }
 _OURS = {
     "enableControllerMode": "true",
