@@ -142,6 +142,7 @@ def test_a_group_that_nobody_can_lead_waits_and_uses_no_epochs_up(tmp_path: Path
             await first.beat(at)
             view = await second.wait_for_master(at, beyond=1)
             assert (view.master_broker_id, view.master_epoch) == (1, 2)
+            await until(lambda: [news.master_epoch for news in second.news] == [2])
 
     in_time(scenario())
 
