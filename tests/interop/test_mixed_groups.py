@@ -214,7 +214,7 @@ def test_brokers_of_both_replace_each_other_under_our_controller(tmp_path: Path)
         _check_operators_view(group, in_step, epochs)
 
 
-@pytest.mark.behaviour("S2-45")
+@pytest.mark.behaviour("S2-44")
 def test_brokers_of_both_and_of_tanist_alone_replace_each_other_under_rocketmqs_controller(
     tmp_path: Path,
 ) -> None:
