@@ -15,6 +15,9 @@ from tanist.remoting.watch import CloseCause
 
 _log = logging.getLogger(__name__)
 
+_ACCEPT_TURNS = 3
+"""So many turns of the event loop after a socket was accepted there is a connection that can be closed."""
+
 
 def bind_port(address: str, port: int) -> socket.socket:
     """Take a port, 0 for one that the system chooses, without listening yet. Raises OSError.
@@ -117,6 +120,8 @@ class RemotingServer:
         if self._listener is None:
             return
         self._listener.close()
+        for _ in range(_ACCEPT_TURNS):
+            await asyncio.sleep(0)
         await self._connections.close(grace_s, "the server stops")
         await self._listener.wait_closed()
         self._listener = None
