@@ -31,6 +31,7 @@ from tanist.ha.tls_handshakes import tell_failed_handshakes
 from tanist.ha.told import ToldRefusals
 from tanist.ha.wire import UNKNOWN_PEER
 from tanist.protocol.ha_hello import HELLO_S, NONCE_BYTES
+from tanist.remoting import stop_listening
 from tanist.store import MessageStore
 
 _log = logging.getLogger(__name__)
@@ -121,7 +122,7 @@ class Acceptor:
         """Stop listening, and end all links."""
         if self._server is None:
             return
-        self._server.close()
+        await stop_listening(self._server)
         for connection in tuple(self._connections):
             connection.close(CloseKind.STOPPED, "the master stops")
         await self._server.wait_closed()

@@ -39,6 +39,19 @@ def bind_port(address: str, port: int) -> socket.socket:
     return bound
 
 
+async def stop_listening(listener: asyncio.Server) -> None:
+    """Accept nobody any more; whoever was accepted has its connection made by then.
+
+    Python's own event loop loses those whom it accepts in the turn in which the listener is closed, and
+    leaves their sockets open.
+    """
+    for listening in listener.sockets:
+        asyncio.get_running_loop().remove_reader(listening.fileno())
+    for _ in range(_ACCEPT_TURNS):
+        await asyncio.sleep(0)
+    listener.close()
+
+
 class RemotingServer:
     """Serves ``handlers``, one for each request code, on one port.
 
@@ -119,9 +132,7 @@ class RemotingServer:
         """
         if self._listener is None:
             return
-        self._listener.close()
-        for _ in range(_ACCEPT_TURNS):
-            await asyncio.sleep(0)
+        await stop_listening(self._listener)
         await self._connections.close(grace_s, "the server stops")
         await self._listener.wait_closed()
         self._listener = None
