@@ -2,6 +2,7 @@
 stays one."""
 
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.partner("java", "maven")
 
 CLUSTER = "tanist-tests"
 SOME = 100
+_SECRET = "the secret of all replicas, long and random"
 _FILE_BYTES = 1 << 20
 _WAIT_S = 60.0
 _THEIRS = {
@@ -38,6 +40,8 @@ _THEIRS = {
     "mappedFileSizeCommitLog": _FILE_BYTES,
     # A slave says where its log ends so long after it has connected.
     "haSendHeartbeatInterval": 500,
+    # The least there is. So long it may take until it hears where a new master of Tanist's is.
+    "registerNameServerPeriod": 10_000,
 }
 _OURS = {
     "enableControllerMode": "true",
@@ -210,8 +214,38 @@ def test_brokers_of_both_replace_each_other_under_our_controller(tmp_path: Path)
         _check_operators_view(group, in_step, epochs)
 
 
-def test_brokers_of_both_replace_each_other_under_rocketmqs_controller(tmp_path: Path) -> None:
+@pytest.mark.behaviour("S2-45")
+def test_brokers_of_both_and_of_tanist_alone_replace_each_other_under_rocketmqs_controller(
+    tmp_path: Path,
+) -> None:
     with _rocketmq(tmp_path) as (rocketmq, running):
         controller = start_controller(rocketmq, properties=SWIFT_CONTROLLER)
-        group = MixedGroup(tmp_path, rocketmq, controller.address, running)
-        _reign_by_turns(group)
+        with ThreadPoolExecutor(1) as beside:
+            # One waits for Java while the other works.
+            alone = beside.submit(_switch_ours, tmp_path, rocketmq.name_server, controller.address)
+            _reign_by_turns(MixedGroup(tmp_path, rocketmq, controller.address, running))
+            alone.result()
+
+
+def _switch_ours(directory: Path, name_server: str, controller: str) -> None:
+    """A killed master of a group of Tanist's is replaced, comes back, and nothing acknowledged is lost."""
+    name = "broker-b"
+    settings = {"enableControllerMode": "true", "controllerAddr": controller, "haSecret": _SECRET}
+    with ExitStack() as running:
+        view = running.enter_context(ControllerView(controller))
+        first, second = (
+            running.enter_context(BrokerProcess(directory / part, name_server, name=name, **settings))
+            for part in ("first", "second")
+        )
+        before = view.wait_for_set(name, size=2)
+        assert before.master_address == first.address
+        with GroupSenders([first.address, second.address]) as senders:
+            senders.wait_for(SOME)
+            first.kill()
+            assert view.wait_for_epoch(name, beyond=before.master_epoch).master_address == second.address
+            senders.wait_for(SOME)
+            first.restart()
+            view.wait_for_set(name, size=2)
+            senders.wait_for(SOME)
+        assert senders.lost(bodies_at(second.address)) == []
+        wait_until(lambda: ends_equal(second.store, first.store), timeout_s=_WAIT_S)

@@ -1,7 +1,7 @@
 """A master's port and a slave's follower, each on a store of its own and without the brokers around them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -25,6 +25,7 @@ def make_follower(
     broker_id: int = 1,
     refuses: bool = False,
     epoch: int = 0,
+    ask_if_rocketmq: Callable[[], Awaitable[bool]] | None = None,
 ) -> Follower:
     """A slave, which may find its disk full. With an epoch a controller told it of its master."""
 
@@ -50,6 +51,7 @@ def make_follower(
             sink=None,
             clock=SystemClock(),
             epoch=epoch,
+            ask_if_rocketmq=ask_if_rocketmq,
         )
     )
 

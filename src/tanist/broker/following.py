@@ -32,12 +32,20 @@ class Following:
         self.sync = MetadataSync(state, client, is_pushed=self._is_pushed, check_master=self._check_master)
         self.on_appended = sink.on_appended
         """To be called when the log has grown."""
+        self._missed_topics: set[str] = set()
 
     def use_master(self, place: MasterPlace) -> None:
         """The master is here now."""
         self._state.replication.master_address = place.address
         self.follower.use_master(place.ha_address)
         self.sync.use_master(place.address)
+
+    def on_indexed(self, topic: str, _queue_id: int, _next_offset: int) -> None:
+        """The log has messages of this topic. A master of RocketMQ does not tell us that it made it."""
+        is_missing = topic not in self._missed_topics and self._state.topics.find(topic) is None
+        if is_missing and not self._is_pushed():
+            self._missed_topics.add(topic)
+            self.sync.hasten()
 
     def tables_gap(self) -> str | None:
         """What this slave would lack as master; None if nothing."""
