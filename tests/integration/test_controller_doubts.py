@@ -4,7 +4,13 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
+
+from tanist.controller.group_record import group_path
+from tanist.coord import Create
+from tanist.coord.sqlite_registry import SqliteHome
 from tanist.protocol import RequestCode, ResponseCode
+from tests.support.conditions import until
 from tests.support.controller_site import site
 from tests.support.played_replicas import (
     TIMEOUT_MS,
@@ -15,6 +21,7 @@ from tests.support.played_replicas import (
     reign,
     replicas,
 )
+from tests.support.reigning import NAME
 
 C, R = RequestCode, ResponseCode
 TIMEOUT_S = TIMEOUT_MS / 1000
@@ -75,5 +82,45 @@ def test_a_master_has_its_lease_again_without_asking_when_a_change_was_in_doubt(
             assert await master.beat(at) is None
             sessions.seen[-1].is_away = False
             await master.wait_for_lease(at, epoch=1)
+
+    in_time(scenario())
+
+
+def test_an_election_that_fails_for_no_known_reason_is_tried_again_and_harms_no_other_group(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        master, slave = PlayedReplica(1), PlayedReplica(2, timeout_ms=60_000)
+        async with site(tmp_path, 1) as controllers, replicas(master, slave):
+            at, (sessions,) = controllers.addresses[0], controllers.sessions
+            await reign(controllers.controllers[0], master, slave)
+            sessions.seen[-1].mistake = ValueError("nobody thought of this")
+            await master.disconnect()
+            await until(lambda: "election failed" in caplog.text)
+            assert (await slave.leader(at)).is_leader
+            sessions.seen[-1].mistake = None
+            view = await slave.wait_for_master(at, beyond=1)
+            assert (view.master_broker_id, view.master_epoch) == (2, 2)
+        assert "nobody thought of this" in caplog.text
+
+    in_time(scenario())
+
+
+def test_a_group_whose_record_can_not_be_read_is_not_told_of_all_the_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        replica = PlayedReplica(1, session="s1")
+        async with SqliteHome(tmp_path / "registry.db") as home:
+            await (await home.open_session(10)).commit(Create(group_path(NAME), b"{"))
+        async with (
+            controlling(tmp_path) as controller,
+            replicas(replica),
+            beating(replica, at=[controller.address]),
+        ):
+            await until(lambda: caplog.text.count("election failed") == 3)
+            began_s = time.monotonic()
+            await until(lambda: caplog.text.count("election failed") == 4)
+            assert time.monotonic() - began_s > 0.3
 
     in_time(scenario())

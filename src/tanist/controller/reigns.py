@@ -6,11 +6,13 @@ timer for the next replica to fall silent, and one for each group that waits for
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
 
+from tanist.backoff import Backoff
 from tanist.clock import Clock
 from tanist.controller.decisions import Answer, Decision, set_body
 from tanist.controller.election import (
@@ -38,7 +40,7 @@ from tanist.protocol.headers.controller import (
 )
 
 _RETRY_S = 0.2
-"""When an election is tried again that the registry did not take."""
+"""When an election is tried again that the registry did not take. Each time later, if it does not again."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +69,7 @@ class Reigns:
         self._spawn = spawn
         self._leases = Leases()
         self._under_review: set[str] = set()
+        self._retries: dict[str, Backoff] = {}
         self._waiting: dict[str, asyncio.TimerHandle] = {}
         self._tick: asyncio.TimerHandle | None = None
         self._tick_s = 0.0
@@ -88,6 +91,7 @@ class Reigns:
 
     def on_end(self) -> None:
         """We do not lead any more."""
+        self._retries.clear()
         for timer in self._waiting.values():
             timer.cancel()
         self._waiting.clear()
@@ -216,9 +220,15 @@ class Reigns:
             # We may be sure again in a moment, as after a standstill, and nobody would ask for this then.
             if self._leading.has_begun:
                 self._wait(broker_name, self._clock.monotonic_s() + _RETRY_S)
-        except MQError as error:
-            _log.warning("election failed group=%s error=%s", broker_name, error)
-            self._wait(broker_name, self._clock.monotonic_s() + _RETRY_S)
+        except Exception as error:
+            # Whatever it is, it is of this group, and the others need us.
+            trace = None if isinstance(error, MQError) else error
+            _log.warning("election failed group=%s error=%s", broker_name, error, exc_info=trace)
+            tries = self._retries.setdefault(broker_name, Backoff(first_s=_RETRY_S))
+            pause_s = tries.next_s(random.random())  # noqa: S311  Jitter is no secret.
+            self._wait(broker_name, self._clock.monotonic_s() + pause_s)
+        else:
+            self._retries.pop(broker_name, None)
 
     async def _elect(self, request: ElectMasterRequest) -> Answer:
         old: GroupRecord | None = None
@@ -283,8 +293,10 @@ class Reigns:
 
         try:
             await self._keeper.change(record.broker_name, decide)
-        except MQError as error:
-            _log.warning("lease not lengthened group=%s error=%s", record.broker_name, error)
+        except Exception as error:
+            # The next heartbeat has it tried again.
+            trace = None if isinstance(error, MQError) else error
+            _log.warning("lease not lengthened group=%s error=%s", record.broker_name, error, exc_info=trace)
 
     def _wait(self, broker_name: str, until_s: float) -> None:
         """Look at a group again at a time."""
