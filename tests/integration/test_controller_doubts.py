@@ -124,3 +124,34 @@ def test_a_group_whose_record_can_not_be_read_is_not_told_of_all_the_time(
             assert time.monotonic() - began_s > 0.3
 
     in_time(scenario())
+
+
+def test_a_member_that_was_emptied_does_not_reign_before_one_that_has_the_log_is_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master, slave = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2", timeout_ms=60_000)
+        async with controlling(tmp_path) as controller, replicas(master, slave):
+            at = controller.address
+            await reign(controller, master, slave)
+            assert await master.beat(at, log_end=1000, confirmed_to=900) == 1
+            await slave.beat(at, session_id="s2-again", log_end=0)
+            await slave.wait_for_no_master(at)
+            await master.beat(at, session_id="s1-again", log_end=1000, heartbeat_timeout_ms=60_000)
+            view = await slave.wait_for_master(at, beyond=1)
+            assert (view.master_broker_id, view.master_epoch) == (1, 2)
+
+    in_time(scenario())
+
+
+def test_a_member_that_has_the_log_again_is_elected_by_a_heartbeat_that_says_so(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master, slave = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2", timeout_ms=60_000)
+        async with controlling(tmp_path) as controller, replicas(master, slave):
+            at = controller.address
+            await reign(controller, master, slave)
+            assert await master.beat(at, log_end=1000, confirmed_to=900) == 1
+            await slave.beat(at, session_id="s2-again", log_end=0)
+            await slave.wait_for_no_master(at)
+            await slave.beat(at, session_id="s2-again", log_end=900)
+            assert (await slave.wait_for_master(at, beyond=1)).master_broker_id == 2
+
+    in_time(scenario())

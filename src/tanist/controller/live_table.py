@@ -9,8 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tanist.controller.decisions import MAX_TEXT_CHARS, require_short
-from tanist.controller.group_record import DEFAULT_LEASE_MS
+from tanist.controller.group_record import DEFAULT_LEASE_MS, MAX_TEXT_CHARS, require_short
 from tanist.errors import ResponseError
 from tanist.model.integers import INT32_MAX
 from tanist.protocol.codes import ResponseCode

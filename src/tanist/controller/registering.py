@@ -7,8 +7,8 @@ from collections.abc import Container, Mapping
 
 import msgspec
 
-from tanist.controller.decisions import Answer, Decision, require_cluster, require_short, set_body
-from tanist.controller.group_record import FIRST_BROKER_ID, GroupRecord, Replica
+from tanist.controller.decisions import Answer, Decision, require_cluster, set_body
+from tanist.controller.group_record import FIRST_BROKER_ID, GroupRecord, Replica, require_short
 from tanist.errors import ResponseError
 from tanist.model.integers import INT64_MAX
 from tanist.protocol.codes import ResponseCode
@@ -164,8 +164,12 @@ def _without(record: GroupRecord, ids: frozenset[int] | None) -> GroupRecord:
             set_epoch=record.set_epoch,
         )
     kept = record if record.master_id in left else record.without_master()
+    sessions = {each: session for each, session in record.member_sessions.items() if each in left}
     return msgspec.structs.replace(
-        kept, replicas=dict(left), sync_state_set=record.sync_state_set & left.keys()
+        kept,
+        replicas=dict(left),
+        sync_state_set=record.sync_state_set & left.keys(),
+        member_sessions=sessions,
     )
 
 

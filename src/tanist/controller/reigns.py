@@ -70,6 +70,8 @@ class Reigns:
         self._leases = Leases()
         self._under_review: set[str] = set()
         self._retries: dict[str, Backoff] = {}
+        self._confirmed: dict[str, tuple[int, int]] = {}
+        """For each group an epoch, and how far its master's log was confirmed when it told last."""
         self._waiting: dict[str, asyncio.TimerHandle] = {}
         self._tick: asyncio.TimerHandle | None = None
         self._tick_s = 0.0
@@ -92,6 +94,7 @@ class Reigns:
     def on_end(self) -> None:
         """We do not lead any more."""
         self._retries.clear()
+        self._confirmed.clear()
         for timer in self._waiting.values():
             timer.cancel()
         self._waiting.clear()
@@ -121,7 +124,10 @@ class Reigns:
             return None
         if is_news:
             _log.info("replica alive group=%s id=%d", record.broker_name, live.broker_id)
+        if is_news or record.master_id is None:
             self.review(record.broker_name)
+        if is_in_office(record, {live.broker_id: live}):
+            self._confirmed[record.broker_name] = record.epoch, live.confirmed_to
         if live.timeout_ms > record.lease_ms and is_in_office(record, {live.broker_id: live}):
             self._spawn(self._lengthen(record, live.timeout_ms))
         return self._leases.renew(record, live, now_s=now_s)
@@ -158,11 +164,13 @@ class Reigns:
 
     def situation(self, record: GroupRecord | None) -> Situation:
         """What an election of this group has to go by now."""
+        epoch, confirmed_to = (0, 0) if record is None else self._confirmed.get(record.broker_name, (0, 0))
         return Situation(
             alive={} if record is None else self.live.members(record.broker_name),
             lease_end_s=0.0 if record is None else self._leases.end_s(record),
             now_s=self._clock.monotonic_s(),
             allows_unclean=self._settings.current.enable_elect_unclean_master,
+            confirmed_to=confirmed_to if record is not None and epoch == record.epoch else 0,
         )
 
     def is_master_there(self, record: GroupRecord) -> bool:
