@@ -130,6 +130,7 @@ class LiveTable:
         """Those who were silent for too long are gone; if we were stopped, they get a moment more, once."""
         due_s = self.next_deadline_s
         if due_s is None or now_s < due_s:
+            self._is_in_grace = False
             return []
         overdue = [live for live in self._all() if live.deadline_s <= now_s]
         if now_s - due_s > _STALL_S and not self._is_in_grace:

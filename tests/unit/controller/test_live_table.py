@@ -175,3 +175,12 @@ def test_a_session_too_long_to_be_one_is_not_remembered_as_dead(table: LiveTable
 def test_of_what_a_replica_would_lack_the_beginning_is_kept(table: LiveTable) -> None:
     beat(table, tables_gap="x" * 100_000)
     assert table.members(NAME)[1].tables_gap == "x" * 512
+
+
+def test_each_standstill_of_ours_gives_them_a_moment_more(table: LiveTable) -> None:
+    for stop_s in (NOW_S, NOW_S + 100):
+        beat(table, now_s=stop_s)
+        assert table.on_tick(now_s=stop_s + 9) == []
+        beat(table, now_s=stop_s + 9.1)
+        assert table.on_tick(now_s=stop_s + 9.25) == []
+    assert len(table.on_tick(now_s=NOW_S + 112.1)) == 1
