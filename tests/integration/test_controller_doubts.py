@@ -2,16 +2,20 @@
 
 import asyncio
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from tanist.controller.group_record import group_path
-from tanist.coord import Create
+from tanist.controller.leading import LEADER_PATH
+from tanist.coord import Change, Create, Registry, RegistryUnavailable
 from tanist.coord.sqlite_registry import SqliteHome
 from tanist.protocol import RequestCode, ResponseCode
 from tests.support.conditions import until
 from tests.support.controller_site import site
+from tests.support.faulty_registry import FaultyRegistry
 from tests.support.played_replicas import (
     TIMEOUT_MS,
     PlayedReplica,
@@ -25,6 +29,23 @@ from tests.support.reigning import NAME
 
 C, R = RequestCode, ResponseCode
 TIMEOUT_S = TIMEOUT_MS / 1000
+
+
+class LateRegistry(FaultyRegistry):
+    """Makes the first try to lead when nobody waits for it any more, just before the second one."""
+
+    _late: tuple[Change, ...] | None = None
+    _has_tried = False
+
+    async def commit(self, *changes: Change) -> list[int]:
+        if changes[0].path == LEADER_PATH and isinstance(changes[0], Create):
+            if not self._has_tried:
+                self._has_tried, self._late = True, changes
+                raise RegistryUnavailable("no answer in time")
+            if self._late is not None:
+                late, self._late = self._late, None
+                await super().commit(*late)
+        return await super().commit(*changes)
 
 
 async def wait_for_live(asker: PlayedReplica, at: str, count: int) -> None:
@@ -153,5 +174,25 @@ def test_a_member_that_has_the_log_again_is_elected_by_a_heartbeat_that_says_so(
             await slave.wait_for_no_master(at)
             await slave.beat(at, session_id="s2-again", log_end=900)
             assert (await slave.wait_for_master(at, beyond=1)).master_broker_id == 2
+
+    in_time(scenario())
+
+
+def test_a_controller_knows_that_it_leads_by_a_try_that_was_made_late(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        asker = PlayedReplica(1)
+
+        @asynccontextmanager
+        async def open_session() -> AsyncGenerator[Registry]:
+            async with SqliteHome(tmp_path / "late.db") as home:
+                yield LateRegistry(await home.open_session(10))
+
+        async with controlling(tmp_path, open_session=open_session) as controller, replicas(asker):
+            async with asyncio.timeout(10):
+                while True:
+                    if (await asker.leader(controller.address)).is_leader:
+                        break
+                    await asyncio.sleep(0.005)
+            await reign(controller, asker)
 
     in_time(scenario())
