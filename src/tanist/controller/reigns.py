@@ -31,7 +31,7 @@ from tanist.controller.leases import Leases, is_in_office
 from tanist.controller.live_table import Live, LiveTable
 from tanist.controller.registering import require_registered
 from tanist.controller.settings import LiveSettings
-from tanist.errors import MQError
+from tanist.errors import MQError, ResponseError
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.headers.controller import (
     BrokerHeartbeatRequest,
@@ -138,9 +138,7 @@ class Reigns:
 
     def on_dead(self, report: ReportDeadBrokerRequest) -> bool:
         """A broker's process has ended, so its lease has too; False if nobody knows that session."""
-        gone = [
-            live for live in self.live.on_dead(report.session_id) if live.broker_name == report.broker_name
-        ]
+        gone = self.live.on_dead(report.session_id)
         record = self._keeper.known(report.broker_name)
         is_master = (
             record is not None
@@ -186,7 +184,11 @@ class Reigns:
             if not request.is_designated:
                 self._wait(request.broker_name, running.end_s)
                 raise
-        self._leases.close(request.broker_name)
+        if not self._leases.close(request.broker_name):
+            raise ResponseError(
+                ResponseCode.CONTROLLER_ELECT_MASTER_FAILED,
+                f"another operator replaces the master of {request.broker_name} already",
+            )
         try:
             record = await self._keeper.get(request.broker_name)
             await asyncio.sleep(max(0.0, self.situation(record).lease_end_s - self._clock.monotonic_s()))
