@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tanist.controller.group_record import group_path
@@ -194,5 +195,51 @@ def test_a_controller_knows_that_it_leads_by_a_try_that_was_made_late(tmp_path: 
                         break
                     await asyncio.sleep(0.005)
             await reign(controller, asker)
+
+    in_time(scenario())
+
+
+def test_a_report_of_death_under_a_wrong_name_leaves_no_group_without_a_master(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master = PlayedReplica(1, session="s1", timeout_ms=1_500)
+        slave = PlayedReplica(2, session="s2", timeout_ms=60_000)
+        stranger = PlayedReplica(1, session="s1", name="other")
+        async with controlling(tmp_path) as controller, replicas(master, slave, stranger):
+            at = controller.address
+            await reign(controller, master, slave)
+            assert (await stranger.report_dead(at)).code == R.SUCCESS
+            assert (await slave.wait_for_master(at, beyond=1)).master_broker_id == 2
+
+    in_time(scenario())
+
+
+def test_two_operators_do_not_replace_a_master_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        first, second = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2")
+        async with controlling(tmp_path) as controller, replicas(first, second):
+            at = controller.address
+            await reign(controller, first, second)
+            async with beating(first, second, at=[at]):
+                await first.wait_for_lease(at, epoch=1)
+                answers = await asyncio.gather(*(second.elect(at, is_designated=True) for _ in range(2)))
+            assert {answer.code for answer in answers} == {R.SUCCESS, R.CONTROLLER_ELECT_MASTER_FAILED}
+            assert any("another operator" in (answer.remark or "") for answer in answers)
+
+    in_time(scenario())
+
+
+def test_whoever_asks_for_more_groups_than_there_can_be_is_refused(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        replica = PlayedReplica(1)
+        async with controlling(tmp_path) as controller, replicas(replica):
+            at = controller.address
+            await reign(controller, replica)
+            many = msgspec.json.encode([str(number) for number in range(10_001)])
+            answer = await replica.ask(at, C.CONTROLLER_GET_SYNC_STATE_DATA, body=many)
+            assert answer.code == R.CONTROLLER_INVALID_REQUEST
+            # One name, a hundred thousand times, holds nobody up.
+            again = msgspec.json.encode([NAME] * 100_000)
+            answer = await replica.ask(at, C.CONTROLLER_GET_SYNC_STATE_DATA, body=again)
+            assert answer.code == R.SUCCESS
 
     in_time(scenario())
