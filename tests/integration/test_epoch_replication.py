@@ -86,9 +86,9 @@ def test_a_slave_first_cuts_the_part_of_a_record_that_its_lost_master_had_sent(t
             slave.append_raw(whole_to, lost.log.read(whole_to, ends_at + 100 - whole_to))
             assert slave.whole_to == ends_at
             follower = make_follower(slave, epoch=2)
-            follower._cut_torn_end()
+            await follower._cut_torn_end()
             assert slave.log.log_end == ends_at
-            follower._cut_torn_end()
+            await follower._cut_torn_end()
             assert slave.log.log_end == ends_at
             _reign(heir, 2, 7, 8)
             await _follow(slave, heir, 2)
@@ -122,6 +122,25 @@ def test_a_record_of_which_a_part_was_confirmed_does_not_shut_out_who_has_it(
             assert follower.status.failure is None
             assert bodies(slave) == numbered(*range(5), 7, 8)
             assert _log_bytes(slave) == _log_bytes(heir)
+
+    asyncio.run(run())
+
+
+def test_a_log_that_can_not_be_cut_is_not_followed(tmp_path: Path) -> None:
+    async def run() -> None:
+        with open_store(tmp_path / "a") as one, open_store(tmp_path / "b") as other:
+            _reign(one, 1, *range(5))
+            await _follow(other, one, 1)
+            _fill(one, 5)
+            _reign(other, 2, 6)
+            before = _log_bytes(one)
+            follower = make_follower(one, refuses_cuts=True, epoch=2)
+            async with serving_log(other, epoch=2) as (address, _), following(follower):
+                follower.use_master(address)
+                await until(lambda: follower.status.failure is not None)
+                assert not follower.is_transferring
+            assert "is not cut at" in str(follower.status.failure)
+            assert _log_bytes(one) == before
 
     asyncio.run(run())
 

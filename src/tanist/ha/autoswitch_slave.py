@@ -50,6 +50,8 @@ from tanist.protocol.ha_stream import BodyPart
 
 HANDSHAKE_S = 5.0
 """So long a master may take to answer."""
+CUT_S = 60.0
+"""So long it may take to cut our log. A master that grows impatient hangs up, and is called anew."""
 
 
 class _WrongOffset(RemoteProtocolError):
@@ -78,6 +80,8 @@ class AutoswitchSlaveLink:
     master_log_end: int = field(init=False)
     acked_to: int = field(init=False)
     _is_answered: bool = field(default=False, init=False)
+    _deadline_s: float = field(init=False)
+    """When the transfer has to have begun."""
     _told: list[Epoch] = field(default_factory=list[Epoch], init=False)
     """All epochs of which the master told."""
     _coming: deque[Epoch] = field(default_factory=deque[Epoch], init=False)
@@ -94,6 +98,7 @@ class AutoswitchSlaveLink:
 
     def __post_init__(self) -> None:
         self._times = LinkTimes(self.now_s, self.heartbeat_s, self.silence_s)
+        self._deadline_s = self.now_s + HANDSHAKE_S
         self.acked_to = self.master_log_end = self._expected = self.log_end
 
     @property
@@ -105,7 +110,7 @@ class AutoswitchSlaveLink:
         """When ``on_tick`` has something to do."""
         if self.state is HaState.TRANSFER:
             return self._times.next_tick_s
-        return self.now_s + HANDSHAKE_S
+        return self._deadline_s
 
     def on_connected(self) -> list[SlaveAction]:
         """The master's port has answered: say who calls."""
@@ -150,10 +155,12 @@ class AutoswitchSlaveLink:
         """Some time has passed."""
         match self.state:
             case HaState.HANDSHAKE:
-                if now_s - self.now_s >= HANDSHAKE_S:
+                if now_s >= self._deadline_s and not self._is_answered:
                     return self._close(
                         CloseKind.SILENT, f"the master did not answer within {HANDSHAKE_S:.0f} s"
                     )
+                if now_s >= self._deadline_s:
+                    return self._close(CloseKind.TOO_SLOW, f"our log was not cut within {CUT_S:.0f} s")
             case HaState.TRANSFER:
                 if (silent_ms := self._times.silent_ms(now_s)) is not None:
                     return self._close(CloseKind.SILENT, f"the master did not respond for {silent_ms:.0f} ms")
@@ -193,7 +200,10 @@ class AutoswitchSlaveLink:
         newest_kept = kept[-1].epoch if kept else -1
         self._coming.extend(epoch for epoch in self._told if epoch.epoch > newest_kept)
         self._expected = point
-        return [TruncateTo(point)] if is_cut else self._follow()
+        if not is_cut:
+            return self._follow()
+        self._deadline_s = self._times.read_s + CUT_S
+        return [TruncateTo(point)]
 
     def _align(self, answer: MasterHandshake) -> int:
         """Where both logs last agree. Raises _NotAligned if that can not be told, or should not be cut."""

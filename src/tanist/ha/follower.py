@@ -12,7 +12,7 @@ import logging
 import random
 import secrets
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -92,7 +92,7 @@ class Slave:
     """Appends bytes of the master's log at our end; the new end."""
     when_flushed: Callable[[int, FlushDone], None]
     """Tells when the log is on the disk up to an offset."""
-    truncate_to: Callable[[int], None]
+    truncate_to: Callable[[int], Awaitable[None]]
     """Cuts our log where it last agrees with the master's."""
     begin_epoch: Callable[[int, int], None]
     """Writes down from where on the log is of an epoch's master."""
@@ -172,7 +172,7 @@ class Follower:
         dialect = self._dialect = self._choice.next(address, self._loop.time())
         try:
             if self._slave.epoch or dialect is Dialect.AUTOSWITCH:
-                self._cut_torn_end()
+                await self._cut_torn_end()
             if self._slave.settings.ha_ack_mode.kind is AckKind.FLUSHED:
                 # What is reported at the beginning is acked by that.
                 await self._flushed()
@@ -194,7 +194,7 @@ class Follower:
             self._backoff.reset()
             _log.info("master said nothing and is spoken to differently master=%s", address)
 
-    def _cut_torn_end(self) -> None:
+    async def _cut_torn_end(self) -> None:
         """Have our log end with a whole record: of the last one its master may have sent only a part.
 
         What follows that part there may be something else at the next master.
@@ -203,7 +203,7 @@ class Follower:
         whole_to = store.whole_to
         if whole_to < store.log.log_end:
             _log.info("part of a record is cut truncate_to=%d log_end=%d", whole_to, store.log.log_end)
-            self._slave.truncate_to(whole_to)
+            await self._slave.truncate_to(whole_to)
 
     async def _flushed(self) -> None:
         """Wait until what the log has now is on the disk. Raises NotWritable if it does not get there."""
@@ -234,14 +234,26 @@ class Follower:
     async def _until_closed(self, connection: MasterConnection) -> None:
         async with asyncio.TaskGroup() as tasks:
             moved = tasks.create_task(self._address_changed.wait())
+            cutting = tasks.create_task(self._cut_when_asked(connection))
             await asyncio.wait([connection.closed, moved], return_when=asyncio.FIRST_COMPLETED)
             moved.cancel()
+            # A cut that a link of the past asked for is not done any more.
+            cutting.cancel()
         lasted_s = self._loop.time() - self._following_since_s
         if self.is_transferring and lasted_s >= _STEADY_S:
             self._backoff.reset()
             self._failures.is_over("master")
         if connection.closed.done():
             self._on_closed(connection.closed.result())
+
+    async def _cut_when_asked(self, connection: MasterConnection) -> None:
+        log_offset = await connection.cut_asked
+        try:
+            await self._slave.truncate_to(log_offset)
+        except (MQError, OSError) as error:
+            connection.close(CloseKind.STORE, f"the log is not cut at {log_offset}: {error}")
+        else:
+            connection.on_truncated()
 
     def _make_link(self, dialect: Dialect) -> SlaveEnd:
         slave, log = self._slave, self._slave.store.log
@@ -307,7 +319,6 @@ class Follower:
             append=self._slave.append,
             follow_log=self._on_accepted,
             apply_table=self._slave.sink.apply if self._slave.sink is not None else None,
-            truncate_to=self._slave.truncate_to,
             begin_epoch=self._slave.begin_epoch,
             confirm_to=self._slave.confirm_to,
             when_flushed=self._slave.when_flushed,

@@ -3,7 +3,8 @@
     open:  lock -> finish what was interrupted -> check the files -> find the end -> index the rest
     close: index the rest -> flush -> checkpoint -> unlock
 
-One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint.finish``, may run on another.
+One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint.finish``, may run on another,
+and ``keep_diverged`` while the log is not cut or closed.
 """
 
 import logging
@@ -246,8 +247,11 @@ class MessageStore:
         self.count_queue_offsets()
         self.checkpoint()
 
-    def keep_diverged(self, log_offset: int) -> None:
-        """Copy all messages from the start of a record on, which are about to be cut, into a folder."""
+    def keep_diverged(self, log_offset: int, *, is_dropped: Callable[[], bool] = lambda: False) -> None:
+        """Copy all messages from the start of a record on, which are about to be cut, into a folder.
+
+        As soon as ``is_dropped`` says so nothing is kept, and NotWritable is raised.
+        """
         self._check_between_records(log_offset)
         keep_diverged(
             self._disk,
@@ -257,6 +261,7 @@ class MessageStore:
             end=self.whole_to,
             epochs=self.epochs,
             now_ms=self._clock.now_ms(),
+            is_dropped=is_dropped,
         )
 
     @property

@@ -15,7 +15,7 @@ from tanist.ha.actions import (
     SlaveAction,
     TruncateTo,
 )
-from tanist.ha.autoswitch_slave import HANDSHAKE_S, AutoswitchSlaveLink
+from tanist.ha.autoswitch_slave import CUT_S, HANDSHAKE_S, AutoswitchSlaveLink
 from tanist.model.epochs import EpochHistory
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_autoswitch import (
@@ -168,6 +168,16 @@ def test_what_only_the_slave_has_is_cut_and_then_its_end_is_reported(master: _Ma
     ]
     assert (link.state, link.log_end, link.acked_to) == (HaState.TRANSFER, start, start)
     assert _appended(receive(link, master.frame(start, start + 100))) == master.log[start : start + 100]
+
+
+def test_a_slave_may_take_its_time_to_cut_and_no_more(master: _Master) -> None:
+    start = master.starts[0]
+    link = _shaken(start + 900, history((1, 0), (2, start)))
+    actions, _ = link.on_bytes(memoryview(master.answer()), now_s=101.0)
+    assert actions == [TruncateTo(start)]
+    assert link.on_tick(now_s=100.0 + 2 * HANDSHAKE_S) == []
+    assert link.next_tick_s == 101.0 + CUT_S
+    assert _closing(link.on_tick(now_s=101.0 + CUT_S)).kind is CloseKind.TOO_SLOW
 
 
 @pytest.mark.behaviour("S2-25")
