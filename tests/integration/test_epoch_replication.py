@@ -1,6 +1,7 @@
 """Stores that take turns as master, as a controller would have them, over sockets."""
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,60 @@ def test_a_record_of_which_a_part_was_confirmed_does_not_shut_out_who_has_it(
             assert _log_bytes(slave) == _log_bytes(heir)
 
     asyncio.run(run())
+
+
+@pytest.mark.behaviour("S2-55")
+def test_a_log_tells_each_state_both_lists_of_epochs_and_where_it_was_cut(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def run() -> None:
+        with open_store(tmp_path / "a") as one, open_store(tmp_path / "b") as other:
+            _reign(one, 1, *range(5))
+            await _follow(other, one, 1)
+            agreed_to = other.log.log_end
+            _fill(one, 5)
+            log_end = one.log.log_end
+            _reign(one, 2, 5)
+            log_end, begun = one.log.log_end, log_end
+            _reign(other, 3, 6)
+            caplog.clear()
+            await _follow(one, other, 3)
+            told = [record.getMessage() for record in caplog.records]
+            assert (
+                f"epochs compared own={{1@0, 2@{begun}}} master={{1@0, 3@{agreed_to}}} log_end={log_end} "
+                f"agreed_to={agreed_to}"
+            ) in told
+            assert any(line.startswith(f"truncated truncate_to={agreed_to} ") for line in told)
+            states = [line.rpartition("=")[2] for line in told if line.startswith("slave state ")]
+            assert states[-3:] == ["CONNECTING", "HANDSHAKE", "TRANSFER"]
+
+    asyncio.run(run())
+
+
+def test_epochs_are_told_once_while_links_fail_because_of_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="tanist.ha.follower")
+
+    def told(beginning: str, level: int = logging.DEBUG) -> int:
+        return sum(
+            record.levelno >= level and record.getMessage().startswith(beginning) for record in caplog.records
+        )
+
+    async def run() -> None:
+        with open_store(tmp_path / "a") as one, open_store(tmp_path / "b") as other:
+            _reign(one, 1, 1)
+            _reign(other, 2, 2)
+            follower = make_follower(other, epoch=3)
+            async with serving_log(one, epoch=3) as (address, _), following(follower):
+                follower.use_master(address)
+                await until(lambda: told("slave state from=HANDSHAKE to=PAUSED") >= 3)
+
+    asyncio.run(run())
+    assert told("epochs compared own={2@0} master={1@0} ") == 1
+    assert told("slave state ", logging.INFO) <= 3
 
 
 def test_a_log_that_can_not_be_cut_is_not_followed(tmp_path: Path) -> None:

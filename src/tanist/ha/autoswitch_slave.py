@@ -27,13 +27,14 @@ from tanist.ha.actions import (
     FollowLog,
     SendBytes,
     SlaveAction,
+    TellEpochs,
     TruncateTo,
     wrong_offset,
 )
 from tanist.ha.admission import REBUILD
 from tanist.ha.link_times import LinkTimes
 from tanist.ha.record_walk import RecordWalk
-from tanist.model.epochs import Epoch, EpochHistory, consistent_point
+from tanist.model.epochs import Epoch, EpochHistory, consistent_point, epochs_text
 from tanist.protocol.ha_autoswitch import (
     EMPTY_LOG,
     NO_EPOCH,
@@ -52,6 +53,8 @@ HANDSHAKE_S = 5.0
 """So long a master may take to answer."""
 CUT_S = 60.0
 """So long it may take to cut our log. A master that grows impatient hangs up, and is called anew."""
+_TOLD_EPOCHS = 3
+"""So many of them a reason tells."""
 
 
 class _WrongOffset(RemoteProtocolError):
@@ -194,6 +197,7 @@ class AutoswitchSlaveLink:
         self._told = list(answer.epochs)
         own = self.epochs.epochs
         point = self._align(answer)
+        told = TellEpochs(own, answer.epochs, self.log_end, point)
         strays = [epoch for epoch in own if epoch.start >= point and epoch not in self._told]
         is_cut = point < self.log_end or bool(strays)
         kept = [epoch for epoch in own if not is_cut or epoch.start < point]
@@ -201,9 +205,9 @@ class AutoswitchSlaveLink:
         self._coming.extend(epoch for epoch in self._told if epoch.epoch > newest_kept)
         self._expected = point
         if not is_cut:
-            return self._follow()
+            return [told, *self._follow()]
         self._deadline_s = self._times.read_s + CUT_S
-        return [TruncateTo(point)]
+        return [told, TruncateTo(point)]
 
     def _align(self, answer: MasterHandshake) -> int:
         """Where both logs last agree. Raises _NotAligned if that can not be told, or should not be cut."""
@@ -219,9 +223,10 @@ class AutoswitchSlaveLink:
             )
         point = consistent_point(self.epochs, self.log_end, answer.epochs, answer.log_end)
         if point is None:
+            ours = epochs_text(self.epochs.epochs, most=_TOLD_EPOCHS)
+            masters = epochs_text(answer.epochs, most=_TOLD_EPOCHS)
             raise _NotAligned(
-                f"no epoch of our log is the master's: ours are {_text(self.epochs.epochs)}, "
-                f"the master's {_text(answer.epochs)}; {REBUILD}"
+                f"no epoch of our log is the master's: ours are {ours}, the master's {masters}; {REBUILD}"
             )
         return point
 
@@ -263,7 +268,7 @@ class AutoswitchSlaveLink:
         if not is_after or label.start < header.log_offset:
             raise RemoteProtocolError(
                 f"a frame at {header.log_offset} of epoch {label.epoch} from {label.start} on, after "
-                f"{_text(self._told)}"
+                f"{epochs_text(self._told, most=_TOLD_EPOCHS)}"
             )
         if self._coming and self._coming[-1].start == label.start:
             self._coming.pop()
@@ -320,9 +325,3 @@ class AutoswitchSlaveLink:
     def _close(self, kind: CloseKind, reason: str) -> list[SlaveAction]:
         self.state = HaState.READY
         return [CloseLink(kind, reason)]
-
-
-def _text(epochs: tuple[Epoch, ...] | list[Epoch]) -> str:
-    """The newest of these epochs, as a reason tells them."""
-    newest = ", ".join(f"{epoch}@{start}" for epoch, start in epochs[-3:])
-    return f"{{{'..., ' if len(epochs) > 3 else ''}{newest}}}"

@@ -19,7 +19,7 @@ from enum import Enum
 from tanist.backoff import MOST_S, Backoff
 from tanist.clock import Clock
 from tanist.errors import MQError, NotWritable
-from tanist.ha.actions import CloseKind, CloseLink
+from tanist.ha.actions import CloseKind, CloseLink, TellEpochs
 from tanist.ha.autoswitch_slave import AutoswitchSlaveLink
 from tanist.ha.classic_slave import ClassicSlaveLink
 from tanist.ha.dialect_choice import DialectChoice
@@ -34,6 +34,7 @@ from tanist.ha.slave_link import SlaveLink, SlaveLog
 from tanist.ha.tables import TableSink
 from tanist.ha.throttle import Rate
 from tanist.log import ToldFailures
+from tanist.model.epochs import epochs_text
 from tanist.model.host import is_host_and_port
 from tanist.protocol.ha_autoswitch import SlaveHandshake
 from tanist.protocol.ha_hello import NONCE_BYTES
@@ -119,6 +120,7 @@ class Follower:
         self._choice = DialectChoice(self._rocketmq_dialect)
         self._dialect = Dialect.TANIST
         self._failures = ToldFailures()
+        self._told_epochs: TellEpochs | None = None
         self._following_since_s = 0.0
         self._is_answered = False
         self.rate = Rate()
@@ -145,18 +147,24 @@ class Follower:
         while True:
             self._address_changed.clear()
             if self._address is None:
-                self.status.state = FollowerState.WAITING
+                self._enter(FollowerState.WAITING)
                 await self._address_changed.wait()
                 continue
             self._is_answered = False
             await self._follow(self._address)
             self.status.is_reached = self._is_answered
             was_transferring = self.is_transferring
-            self.status.state = FollowerState.PAUSED
+            self._enter(FollowerState.PAUSED)
             if was_transferring:
                 for listener in self.on_lost:
                     listener()
             await self._pause()
+
+    def _enter(self, state: FollowerState) -> None:
+        """Take up a state, and say so, but not over and over while links fail."""
+        level = logging.INFO if self.status.failure is None else logging.DEBUG
+        _log.log(level, "slave state from=%s to=%s", self.status.state.name, state.name)
+        self.status.state = state
 
     async def _pause(self) -> None:
         pause_s = self._backoff.next_s(random.random())  # noqa: S311  It only spreads the tries.
@@ -168,7 +176,7 @@ class Follower:
 
     async def _follow(self, address: str) -> None:
         """One link, from its beginning to its end."""
-        self.status.state = FollowerState.CONNECTING
+        self._enter(FollowerState.CONNECTING)
         dialect = self._dialect = self._choice.next(address, self._loop.time())
         try:
             if self._slave.epoch or dialect is Dialect.AUTOSWITCH:
@@ -181,7 +189,7 @@ class Follower:
             # Of a name that can not be one there is a ValueError.
             self._note_failure(address, f"can not connect: {error or type(error).__name__}")
             return
-        self.status.state = FollowerState.HANDSHAKE
+        self._enter(FollowerState.HANDSHAKE)
         try:
             await self._until_closed(connection)
             if connection.closed.done() and connection.has_heard_nothing:
@@ -318,6 +326,7 @@ class Follower:
         return Received(
             append=self._slave.append,
             follow_log=self._on_accepted,
+            tell_epochs=self._tell_epochs,
             apply_table=self._slave.sink.apply if self._slave.sink is not None else None,
             begin_epoch=self._slave.begin_epoch,
             confirm_to=self._slave.confirm_to,
@@ -334,11 +343,20 @@ class Follower:
             if self._slave.sink is not None:
                 self._slave.sink.begin()
         self._following_since_s = self._loop.time()
-        self.status.state = FollowerState.TRANSFER
         self.status.failure, self.status.is_refused = None, False
+        self._enter(FollowerState.TRANSFER)
         _log.info(
             "following master=%s from log_end=%d", self.status.master_address, self._slave.store.log.log_end
         )
+
+    def _tell_epochs(self, told: TellEpochs) -> None:
+        """Say which epochs both logs have, but not each time a link is tried in vain."""
+        if told != self._told_epochs:
+            self._told_epochs = told
+            _log.info(
+                "epochs compared own=%s master=%s log_end=%d agreed_to=%s",
+                *(epochs_text(told.own), epochs_text(told.master), told.log_end, told.agreed_to),
+            )
 
     def _on_read(self, size_bytes: int, master_log_end: int) -> None:
         self._is_answered = self.status.is_reached = True

@@ -20,6 +20,7 @@ from tanist.ha.actions import (
     FollowLog,
     SendBytes,
     SlaveAction,
+    TellEpochs,
     TruncateTo,
 )
 from tanist.ha.slave_end import SlaveEnd
@@ -40,6 +41,7 @@ class Received:
 
     append: Callable[[int, memoryview], int]
     follow_log: Callable[[bytes | None], None]
+    tell_epochs: Callable[[TellEpochs], None]
     apply_table: Callable[[bytes], None] | None
     begin_epoch: Callable[[int, int], None]
     """An epoch, and where it begins."""
@@ -154,6 +156,8 @@ class MasterConnection(asyncio.BufferedProtocol):
                 return self._apply(change)
             case FollowLog(incarnation):
                 return self._follow(incarnation)
+            case TellEpochs():
+                self._received.tell_epochs(action)
             case TruncateTo(log_offset):
                 # To keep what is cut may take seconds, and the event loop has others to serve.
                 if not self.cut_asked.done():

@@ -36,6 +36,7 @@ def _make_connection() -> MasterConnection:
     received = Received(
         append=lambda _log_offset, _body: 0,
         follow_log=lambda _incarnation: None,
+        tell_epochs=lambda _told: None,
         apply_table=None,
         begin_epoch=lambda _epoch, _start: None,
         confirm_to=lambda _log_offset: None,
@@ -102,6 +103,7 @@ class _Slave:
             Received(
                 append=self._append,
                 follow_log=lambda _incarnation: None,
+                tell_epochs=lambda _told: None,
                 apply_table=None,
                 begin_epoch=lambda _epoch, _start: None,
                 confirm_to=lambda _log_offset: None,
@@ -207,6 +209,7 @@ class _OldMaster:
             Received(
                 append=self._append,
                 follow_log=lambda _incarnation: self.done.append(("follow", 0)),
+                tell_epochs=lambda _told: None,
                 apply_table=None,
                 begin_epoch=lambda _epoch, start: self.done.append(("epoch", start)),
                 confirm_to=lambda log_offset: self.done.append(("confirm", log_offset)),
