@@ -203,15 +203,20 @@ class Follower:
             _log.info("master said nothing and is spoken to differently master=%s", address)
 
     async def _cut_torn_end(self) -> None:
-        """Have our log end with a whole record: of the last one its master may have sent only a part.
+        """Have our log end with a sound record: of the last one its master may have sent only a part.
 
         What follows that part there may be something else at the next master.
         """
         store = self._slave.store
-        whole_to = store.whole_to
-        if whole_to < store.log.log_end:
-            _log.info("part of a record is cut truncate_to=%d log_end=%d", whole_to, store.log.log_end)
-            await self._slave.truncate_to(whole_to)
+        sound_to = store.log.log_end
+        for place in store.sound_in_turns():
+            sound_to = place
+            await asyncio.sleep(0)
+        if sound_to < store.log.log_end:
+            _log.info(
+                "what is no whole message is cut truncate_to=%d log_end=%d", sound_to, store.log.log_end
+            )
+            await self._slave.truncate_to(sound_to)
 
     async def _flushed(self) -> None:
         """Wait until what the log has now is on the disk. Raises NotWritable if it does not get there."""
