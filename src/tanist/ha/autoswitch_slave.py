@@ -260,7 +260,9 @@ class AutoswitchSlaveLink:
 
     def _learn_epoch(self, header: TransferHeader) -> None:
         label = Epoch(header.epoch, header.epoch_start)
-        if label.epoch == NO_EPOCH or label in self._told:
+        # Almost every frame is of the newest one, and there may be thousands.
+        is_newest = bool(self._told) and label == self._told[-1]
+        if label.epoch == NO_EPOCH or is_newest or label in self._told:
             return
         newest = self._told[-1] if self._told else Epoch(-1, label.start)
         is_after = label.epoch > newest.epoch and label.start >= newest.start

@@ -290,6 +290,7 @@ class SlaveLink:
             epochs,
             log_start=log.log_start,
             log_end=log.log_end,
+            master_start=self._master.log_start,
             master_end=self._master.log_end,
             confirmed_to=self.confirmed_to,
         )
