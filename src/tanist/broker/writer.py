@@ -7,8 +7,10 @@ be more than a turn should take: the rest is dispatched in the next ones.
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 
 from tanist.broker.pending import PendingAnswers
 from tanist.broker.reign import Reign
@@ -88,25 +90,48 @@ class LogWriter:
         self._turn_soon()
         return log_end
 
-    def truncate_to(self, log_offset: int) -> None:
+    async def truncate_to(self, log_offset: int) -> None:
         """Cut our log where it last agrees with the master's. What is cut is kept in a folder of its own.
 
         Raises DivergedLog if that is confirmed: consumers may have seen it, so it is not for us to decide.
+        Whoever is cancelled before the copy is whole has cut nothing.
         """
-        store = self._store
-        confirmed_to = store.confirmed_whole_to
-        if confirmed_to is not None and log_offset < confirmed_to:
-            raise DivergedLog(f"the log is confirmed up to {confirmed_to} and would be cut at {log_offset}")
+        store, log_end = self._store, self._store.log.log_end
+        self._check_unconfirmed(log_offset)
+        await self._keep_diverged(log_offset)
+        # Others had their turns meanwhile.
+        self._check_unconfirmed(log_offset)
+        if store.log.log_end != log_end:
+            raise DivergedLog(f"the log has grown since it was to be cut at {log_offset}")
         if self._due_dispatch is not None:
             # It would go on in the middle of what is cut.
             self._due_dispatch.cancel()
             self._due_dispatch = None
         try:
-            store.keep_diverged(log_offset)
             store.truncate_to(log_offset)
         finally:
             if store.log.refusal is None:
                 self._turn_soon()
+
+    def _check_unconfirmed(self, log_offset: int) -> None:
+        confirmed_to = self._store.confirmed_whole_to
+        if confirmed_to is not None and log_offset < confirmed_to:
+            raise DivergedLog(f"the log is confirmed up to {confirmed_to} and would be cut at {log_offset}")
+
+    async def _keep_diverged(self, log_offset: int) -> None:
+        """Copy what is about to be cut, on a thread: a GiB takes the disk seconds, and others wait."""
+        is_dropped = threading.Event()
+        copying = self._loop.run_in_executor(
+            None, partial(self._store.keep_diverged, log_offset, is_dropped=is_dropped.is_set)
+        )
+        try:
+            await asyncio.shield(copying)
+        except asyncio.CancelledError:
+            is_dropped.set()
+            # The log may be closed next, and this must have let go of it by then.
+            await asyncio.wait([copying])
+            copying.exception()
+            raise
 
     def confirm_to(self, log_offset: int) -> None:
         """Let consumers see the log up to here, as far as we hold it. What they may see stays so.

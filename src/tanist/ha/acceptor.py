@@ -38,6 +38,8 @@ _log = logging.getLogger(__name__)
 
 MAX_UNPROVEN = 64
 """So many peers may be about to prove themselves at a time."""
+MAX_CUTTING = 64
+"""So many slaves that have proven themselves may be about to cut their logs at a time."""
 _MAX_REFUSED_HOSTS = 256
 _ROCKETMQ_BUFFER_BYTES = 64 << 10
 """Whoever is let in by his address alone gets no more of the system's memory than RocketMQ gives."""
@@ -156,10 +158,14 @@ class Acceptor:
     def on_open(self, connection: SlaveConnection) -> float:
         self._connections[connection] = None
         _log.debug("HAService receive new connection, %s", connection.wire.peer)
-        unproven = [other for other in self._connections if not other.is_proven and not other.is_closing]
+        waiting = [other for other in self._connections if other.replica is None and not other.is_closing]
+        # The oldest: whoever opens connections and says nothing does not keep slaves out, who are quick.
+        unproven = [other for other in waiting if not other.is_proven]
         if len(unproven) > MAX_UNPROVEN:
-            # The oldest: whoever opens connections and says nothing does not keep slaves out, who are quick.
             unproven[0].close(CloseKind.TOO_SLOW, f"{MAX_UNPROVEN} others are about to prove themselves")
+        cutting = [other for other in waiting if other.is_proven]
+        if len(cutting) > MAX_CUTTING:
+            cutting[0].close(CloseKind.TOO_SLOW, f"{MAX_CUTTING} others are about to cut their logs")
         host = _host(connection.wire.peer)
         if not self._peers.may_be_rocketmq(host):
             return HELLO_S
