@@ -64,7 +64,11 @@ class Master:
     on_newer_epoch: Callable[[int], None] | None = None
     """Called when a slave was told of a newer epoch than ours: another one is master now."""
     is_known: Callable[[int], bool] | None = None
-    """Whether the group has a slave with this broker id; every id above 0 if not said."""
+    """Whether the group has a slave with this broker id; every id above 0 if not said.
+
+    Under a controller a broker does not say it: the controller tells only who is in the sync state set. One
+    with an id that was never given is served, and does not count: the controller refuses a set with it.
+    """
 
     @property
     def reign(self) -> Reign | None:

@@ -271,6 +271,7 @@ class MasterLink:
             hello.broker_id,
             proof.ack_kind,
             held_from=proof.log_start if proof.log_end else start_offset,
+            is_learner=proof.is_learner,
         )
 
     def _on_frame_bytes(self, data: bytes) -> list[MasterAction]:

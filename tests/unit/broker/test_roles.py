@@ -212,3 +212,27 @@ def test_what_waits_is_delivered_once_over_two_switches(tmp_path: Path) -> None:
             assert bodies_of(a) == bodies_of(b) == Counter([*bodies, b"between", b"last"])
 
     asyncio.run(scenario())
+
+
+@pytest.mark.behaviour("S2-52")
+def test_a_learner_gets_the_log_and_is_never_in_the_set(tmp_path: Path) -> None:
+    learner = {"asyncLearner": "true"}
+
+    async def scenario() -> None:
+        async with (
+            role_broker(tmp_path / "a") as master,
+            role_broker(tmp_path / "b", own_id=2, settings=learner) as slave,
+        ):
+            await master.reign(1)
+            master.is_joining_taken = True
+            await slave.follow(1, master)
+            assert await send(master) == R.SUCCESS
+            await until(lambda: bodies_of(slave) == Counter([b"x"]))
+            (replica,) = master.state.replication.replicas
+            await until(lambda: replica.acked_to == master.state.store.log.log_end)
+            assert (replica.is_learner, replica.counts) == (True, False)
+            reign = master.roles.reign
+            assert reign is not None
+            assert reign.sync_state.counted == {1}
+
+    asyncio.run(scenario())
