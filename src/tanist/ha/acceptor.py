@@ -22,7 +22,7 @@ from tanist.ha.lag import EndMarks
 from tanist.ha.master_end import MasterEnd
 from tanist.ha.master_link import MasterLink
 from tanist.ha.peers import Peers
-from tanist.ha.reign import Reign
+from tanist.ha.epoch_log import EpochLog
 from tanist.ha.replicas import Dialect, RefusedPeer, Replica, ReplicaTable
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_connection import Crcs, Sending, SlaveConnection
@@ -71,12 +71,12 @@ class Master:
     """
 
     @property
-    def reign(self) -> Reign | None:
+    def epoch_log(self) -> EpochLog | None:
         """What links have to know of it; None with fixed roles."""
         store = self.store
         if not self.epoch:
             return None
-        return Reign(
+        return EpochLog(
             self.epoch,
             epochs=lambda: store.epochs,
             confirmed_to=self.confirmed_to or (lambda: store.log.log_end),
@@ -103,7 +103,7 @@ class Acceptor:
         # In the order in which they came.
         self._connections: dict[SlaveConnection, None] = {}
         self._peers = Peers.of(settings)
-        self._reign = master.reign
+        self._epoch_log = master.epoch_log
         self._rocketmq_refused_s: dict[str, float] = {}
         self._server: asyncio.Server | None = None
         self._told = ToldRefusals()
@@ -144,7 +144,7 @@ class Acceptor:
 
     def on_confirmed(self) -> None:
         """More of the log is confirmed than before: the slaves are told."""
-        if self._reign is not None:
+        if self._epoch_log is not None:
             for connection in self._connections:
                 connection.confirm_soon()
 
@@ -184,7 +184,7 @@ class Acceptor:
                     now_s=now_s,
                     heartbeat_s=settings.heartbeat_s,
                     silence_s=settings.silence_s,
-                    reign=self._reign,
+                    epoch_log=self._epoch_log,
                 )
             case Dialect.CLASSIC:
                 connection.wire.set_buffers(_ROCKETMQ_BUFFER_BYTES)
