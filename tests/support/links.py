@@ -21,9 +21,9 @@ from tanist.ha.actions import (
     TrustPeer,
 )
 from tanist.ha.admission import MasterLog
+from tanist.ha.epoch_log import EpochLog
 from tanist.ha.keys import HaKeys
 from tanist.ha.master_link import MasterLink
-from tanist.ha.epoch_log import EpochLog
 from tanist.ha.slave_link import SlaveLink, SlaveLog
 from tanist.model.epochs import Epoch, EpochHistory
 from tanist.model.offsets import LogOffset

@@ -17,12 +17,12 @@ from tanist.ha.actions import CloseKind, CloseLink, StartTransfer
 from tanist.ha.admission import MASTER_ID, MasterLog
 from tanist.ha.autoswitch_master import AutoswitchMasterLink
 from tanist.ha.classic_master import ClassicMasterLink
+from tanist.ha.epoch_log import EpochLog
 from tanist.ha.keys import HaKeys
 from tanist.ha.lag import EndMarks
 from tanist.ha.master_end import MasterEnd
 from tanist.ha.master_link import MasterLink
 from tanist.ha.peers import Peers
-from tanist.ha.epoch_log import EpochLog
 from tanist.ha.replicas import Dialect, RefusedPeer, Replica, ReplicaTable
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_connection import Crcs, Sending, SlaveConnection

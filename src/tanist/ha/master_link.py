@@ -26,9 +26,9 @@ from tanist.ha.actions import (
     TrustPeer,
 )
 from tanist.ha.admission import MasterLog, judge_epoch, judge_hello, judge_log, judge_store
+from tanist.ha.epoch_log import EpochLog
 from tanist.ha.keys import HaKeys
 from tanist.ha.link_times import LinkTimes
-from tanist.ha.epoch_log import EpochLog
 from tanist.ha.replicas import Dialect
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
