@@ -111,9 +111,16 @@ class RoleBroker:
 
 @asynccontextmanager
 async def role_broker(
-    root: Path, *, own_id: int = 1, settings: Mapping[str, str] | None = None
+    root: Path,
+    *,
+    own_id: int = 1,
+    settings: Mapping[str, str] | None = None,
+    made: list[RoleBroker] | None = None,
 ) -> AsyncGenerator[RoleBroker]:
-    """A broker that serves from ``root`` while the block lasts, and has no role at first."""
+    """A broker that serves from ``root`` while the block lasts, and has no role at first.
+
+    ``made`` gets one for each time that its store is opened.
+    """
     given = {
         "enableControllerMode": "true",
         "controllerAddr": "127.0.0.1:1",
@@ -128,14 +135,14 @@ async def role_broker(
         **(settings or {}),
     }
     parsed, store, ha, _ = parse_settings(given, BrokerSettings, StoreSettings, HaSettings, source="a test")
-    made: list[RoleBroker] = []
+    rounds: list[RoleBroker] = [] if made is None else made
 
     def make(
         duties: Duties, registration: Registration, ha_bound: socket.socket, flusher: Flusher
     ) -> RoleBroker:
-        made.append(RoleBroker(duties, registration, ha_bound, flusher, own_id))
-        return made[0]
+        rounds.append(RoleBroker(duties, registration, ha_bound, flusher, own_id))
+        return rounds[-1]
 
     with patch.object(broker_module, "ControlledRole", make):
         async with asyncio.timeout(60), Broker(parsed, store, ha=ha).serving():
-            yield made[0]
+            yield rounds[0]

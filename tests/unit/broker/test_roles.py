@@ -236,3 +236,24 @@ def test_a_learner_gets_the_log_and_is_never_in_the_set(tmp_path: Path) -> None:
             assert reign.sync_state.counted == {1}
 
     asyncio.run(scenario())
+
+
+def test_a_replica_that_is_filled_anew_has_neither_role_nor_id(tmp_path: Path) -> None:
+    identity = tmp_path / "elsewhere" / "brokerIdentity"
+    identity.parent.mkdir()
+    identity.write_text("DefaultCluster#group#2")
+
+    async def scenario() -> None:
+        made: list[RoleBroker] = []
+        settings = {"storePathBrokerIdentity": str(identity)}
+        async with role_broker(tmp_path / "b", own_id=2, settings=settings, made=made) as broker:
+            await broker.follow(1)
+            assert broker.state.settings.broker_id == 2
+            assert broker.state.rebuild is not None
+            broker.state.rebuild()
+            await until(lambda: len(made) == 2)
+            assert made[1].state.settings.is_slave
+            assert made[1].state.settings.broker_id < 0
+            assert not identity.exists()
+
+    asyncio.run(scenario())
