@@ -53,20 +53,25 @@ class LogWriter:
         self._due_turn: asyncio.Handle | None = None
         self._due_dispatch: asyncio.Handle | None = None
         self._raw_bytes = 0
+        self._is_barred = False
+        """Under a controller: whether this broker is no master, and only appends what its master wrote."""
 
     def append(self, message: Message) -> Appended:
+        """Append one message. Raises NotWritable if this broker may not, also to its own services."""
+        self._check_right()
         appended = self._store.append(message)
         self._turn_soon()
         return appended
 
     def append_laid(self, queue: tuple[str, int], place: Appended, records: bytes) -> bool:
         """Append what was laid out for the log's end; False, and nothing is done, if it can not go there."""
-        if not self._store.append_laid(queue, place, records):
+        if self._is_barred or not self._store.append_laid(queue, place, records):
             return False
         self._turn_soon()
         return True
 
     def append_packed(self, batch: Message) -> Appended:
+        self._check_right()
         appended = self._store.append_packed(batch)
         self._turn_soon()
         return appended
@@ -145,6 +150,7 @@ class LogWriter:
     def follow(self, reign: Reign | None) -> None:
         """Take messages in and show them as this reign under a controller says; None: it is over."""
         self.reign = reign
+        self._is_barred = reign is None
         self.pending.follow(reign)
         if reign is not None:
             # Answers first: the log goes to consumers when the turn's work is done.
@@ -154,7 +160,15 @@ class LogWriter:
     def end_reign(self) -> None:
         """Another broker is or may be master: nobody is told any more that a message is safe."""
         self.reign = None
+        self._is_barred = True
         self.pending.end_reign()
+
+    def _check_right(self) -> None:
+        """Refuse what would be in this log alone: another broker is or may be master."""
+        if self._is_barred:
+            raise NotWritable("this broker is no master now; send to the one that is")
+        if self.reign is not None and (refusal := self.reign.refusal()) is not None:
+            raise NotWritable(refusal)
 
     def _on_confirmed(self) -> None:
         """More of the log may be dispatched, although it has not grown: slaves need not be told."""

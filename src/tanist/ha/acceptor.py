@@ -17,12 +17,12 @@ from tanist.ha.actions import CloseKind, CloseLink, StartTransfer
 from tanist.ha.admission import MASTER_ID, MasterLog
 from tanist.ha.autoswitch_master import AutoswitchMasterLink
 from tanist.ha.classic_master import ClassicMasterLink
+from tanist.ha.epoch_log import EpochLog
 from tanist.ha.keys import HaKeys
 from tanist.ha.lag import EndMarks
 from tanist.ha.master_end import MasterEnd
 from tanist.ha.master_link import MasterLink
 from tanist.ha.peers import Peers
-from tanist.ha.reign import Reign
 from tanist.ha.replicas import Dialect, RefusedPeer, Replica, ReplicaTable
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_connection import Crcs, Sending, SlaveConnection
@@ -67,15 +67,19 @@ class Master:
     on_newer_epoch: Callable[[int], None] | None = None
     """Called when a slave was told of a newer epoch than ours: another one is master now."""
     is_known: Callable[[int], bool] | None = None
-    """Whether the group has a slave with this broker id; every id above 0 if not said."""
+    """Whether the group has a slave with this broker id; every id above 0 if not said.
+
+    Under a controller a broker does not say it: the controller tells only who is in the sync state set. One
+    with an id that was never given is served, and does not count: the controller refuses a set with it.
+    """
 
     @property
-    def reign(self) -> Reign | None:
+    def epoch_log(self) -> EpochLog | None:
         """What links have to know of it; None with fixed roles."""
         store = self.store
         if not self.epoch:
             return None
-        return Reign(
+        return EpochLog(
             self.epoch,
             epochs=lambda: store.epochs,
             confirmed_to=self.confirmed_to or (lambda: store.log.log_end),
@@ -102,7 +106,7 @@ class Acceptor:
         # In the order in which they came.
         self._connections: dict[SlaveConnection, None] = {}
         self._peers = Peers.of(settings)
-        self._reign = master.reign
+        self._epoch_log = master.epoch_log
         self._rocketmq_refused_s: dict[str, float] = {}
         self._server: asyncio.Server | None = None
         self._told = ToldRefusals()
@@ -143,7 +147,7 @@ class Acceptor:
 
     def on_confirmed(self) -> None:
         """More of the log is confirmed than before: the slaves are told."""
-        if self._reign is not None:
+        if self._epoch_log is not None:
             for connection in self._connections:
                 connection.confirm_soon()
 
@@ -187,7 +191,7 @@ class Acceptor:
                     now_s=now_s,
                     heartbeat_s=settings.heartbeat_s,
                     silence_s=settings.silence_s,
-                    reign=self._reign,
+                    epoch_log=self._epoch_log,
                 )
             case Dialect.CLASSIC:
                 connection.wire.set_buffers(_ROCKETMQ_BUFFER_BYTES)

@@ -304,6 +304,7 @@ class Follower:
             silence_s=slave.settings.silence_s,
             asks_first=self._rocketmq_dialect is not None,
             epoch=slave.epoch,
+            is_learner=slave.settings.async_learner,
         )
 
     def _make_classic_link(self) -> ClassicSlaveLink:

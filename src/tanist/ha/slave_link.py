@@ -104,6 +104,8 @@ class SlaveLink:
     """Whether the master may be one of RocketMQ's, so that nothing is said before it has greeted."""
     epoch: int = 0
     """The newest epoch that we were told of; 0 with fixed roles, which know none."""
+    is_learner: bool = False
+    """Whether we only follow, and are not to be counted on."""
     state: SlaveState = field(default=SlaveState.GREETING, init=False)
     refusal: Refused | None = field(default=None, init=False)
     master_log_end: int = field(default=0, init=False)
@@ -250,6 +252,7 @@ class SlaveLink:
             tail_bytes=size,
             ack_kind=self.ack_kind,
             file_bytes=log.file_bytes,
+            is_learner=self.is_learner,
         )
         slave_hello, said = self._transcript
         answer = encode_slave_proof(proof, self.keys.authentication)
