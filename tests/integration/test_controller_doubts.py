@@ -2,10 +2,21 @@
 
 import asyncio
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
+import pytest
+
+from tanist.controller.group_record import group_path
+from tanist.controller.leading import LEADER_PATH
+from tanist.coord import Change, Create, Registry, RegistryUnavailable
+from tanist.coord.sqlite_registry import SqliteHome
 from tanist.protocol import RequestCode, ResponseCode
+from tests.support.conditions import until
 from tests.support.controller_site import site
+from tests.support.faulty_registry import FaultyRegistry
 from tests.support.played_replicas import (
     TIMEOUT_MS,
     PlayedReplica,
@@ -15,9 +26,27 @@ from tests.support.played_replicas import (
     reign,
     replicas,
 )
+from tests.support.reigning import NAME
 
 C, R = RequestCode, ResponseCode
 TIMEOUT_S = TIMEOUT_MS / 1000
+
+
+class LateRegistry(FaultyRegistry):
+    """Makes the first try to lead when nobody waits for it any more, just before the second one."""
+
+    _late: tuple[Change, ...] | None = None
+    _has_tried = False
+
+    async def commit(self, *changes: Change) -> list[int]:
+        if changes[0].path == LEADER_PATH and isinstance(changes[0], Create):
+            if not self._has_tried:
+                self._has_tried, self._late = True, changes
+                raise RegistryUnavailable("no answer in time")
+            if self._late is not None:
+                late, self._late = self._late, None
+                await super().commit(*late)
+        return await super().commit(*changes)
 
 
 async def wait_for_live(asker: PlayedReplica, at: str, count: int) -> None:
@@ -75,5 +104,142 @@ def test_a_master_has_its_lease_again_without_asking_when_a_change_was_in_doubt(
             assert await master.beat(at) is None
             sessions.seen[-1].is_away = False
             await master.wait_for_lease(at, epoch=1)
+
+    in_time(scenario())
+
+
+def test_an_election_that_fails_for_no_known_reason_is_tried_again_and_harms_no_other_group(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        master, slave = PlayedReplica(1), PlayedReplica(2, timeout_ms=60_000)
+        async with site(tmp_path, 1) as controllers, replicas(master, slave):
+            at, (sessions,) = controllers.addresses[0], controllers.sessions
+            await reign(controllers.controllers[0], master, slave)
+            sessions.seen[-1].mistake = ValueError("nobody thought of this")
+            await master.disconnect()
+            await until(lambda: "election failed" in caplog.text)
+            assert (await slave.leader(at)).is_leader
+            sessions.seen[-1].mistake = None
+            view = await slave.wait_for_master(at, beyond=1)
+            assert (view.master_broker_id, view.master_epoch) == (2, 2)
+        assert "nobody thought of this" in caplog.text
+
+    in_time(scenario())
+
+
+def test_a_group_whose_record_can_not_be_read_is_not_told_of_all_the_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        replica = PlayedReplica(1, session="s1")
+        async with SqliteHome(tmp_path / "registry.db") as home:
+            await (await home.open_session(10)).commit(Create(group_path(NAME), b"{"))
+        async with (
+            controlling(tmp_path) as controller,
+            replicas(replica),
+            beating(replica, at=[controller.address]),
+        ):
+            await until(lambda: caplog.text.count("election failed") == 3)
+            began_s = time.monotonic()
+            await until(lambda: caplog.text.count("election failed") == 4)
+            assert time.monotonic() - began_s > 0.3
+
+    in_time(scenario())
+
+
+def test_a_member_that_was_emptied_does_not_reign_before_one_that_has_the_log_is_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master, slave = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2", timeout_ms=60_000)
+        async with controlling(tmp_path) as controller, replicas(master, slave):
+            at = controller.address
+            await reign(controller, master, slave)
+            assert await master.beat(at, log_end=1000, confirmed_to=900) == 1
+            await slave.beat(at, session_id="s2-again", log_end=0)
+            await slave.wait_for_no_master(at)
+            await master.beat(at, session_id="s1-again", log_end=1000, heartbeat_timeout_ms=60_000)
+            view = await slave.wait_for_master(at, beyond=1)
+            assert (view.master_broker_id, view.master_epoch) == (1, 2)
+
+    in_time(scenario())
+
+
+def test_a_member_that_has_the_log_again_is_elected_by_a_heartbeat_that_says_so(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master, slave = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2", timeout_ms=60_000)
+        async with controlling(tmp_path) as controller, replicas(master, slave):
+            at = controller.address
+            await reign(controller, master, slave)
+            assert await master.beat(at, log_end=1000, confirmed_to=900) == 1
+            await slave.beat(at, session_id="s2-again", log_end=0)
+            await slave.wait_for_no_master(at)
+            await slave.beat(at, session_id="s2-again", log_end=900)
+            assert (await slave.wait_for_master(at, beyond=1)).master_broker_id == 2
+
+    in_time(scenario())
+
+
+def test_a_controller_knows_that_it_leads_by_a_try_that_was_made_late(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        asker = PlayedReplica(1)
+
+        @asynccontextmanager
+        async def open_session() -> AsyncGenerator[Registry]:
+            async with SqliteHome(tmp_path / "late.db") as home:
+                yield LateRegistry(await home.open_session(10))
+
+        async with controlling(tmp_path, open_session=open_session) as controller, replicas(asker):
+            async with asyncio.timeout(10):
+                while True:
+                    if (await asker.leader(controller.address)).is_leader:
+                        break
+                    await asyncio.sleep(0.005)
+            await reign(controller, asker)
+
+    in_time(scenario())
+
+
+def test_a_report_of_death_under_a_wrong_name_leaves_no_group_without_a_master(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master = PlayedReplica(1, session="s1", timeout_ms=1_500)
+        slave = PlayedReplica(2, session="s2", timeout_ms=60_000)
+        stranger = PlayedReplica(1, session="s1", name="other")
+        async with controlling(tmp_path) as controller, replicas(master, slave, stranger):
+            at = controller.address
+            await reign(controller, master, slave)
+            assert (await stranger.report_dead(at)).code == R.SUCCESS
+            assert (await slave.wait_for_master(at, beyond=1)).master_broker_id == 2
+
+    in_time(scenario())
+
+
+def test_two_operators_do_not_replace_a_master_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        first, second = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2")
+        async with controlling(tmp_path) as controller, replicas(first, second):
+            at = controller.address
+            await reign(controller, first, second)
+            async with beating(first, second, at=[at]):
+                await first.wait_for_lease(at, epoch=1)
+                answers = await asyncio.gather(*(second.elect(at, is_designated=True) for _ in range(2)))
+            assert {answer.code for answer in answers} == {R.SUCCESS, R.CONTROLLER_ELECT_MASTER_FAILED}
+            assert any("another operator" in (answer.remark or "") for answer in answers)
+
+    in_time(scenario())
+
+
+def test_whoever_asks_for_more_groups_than_there_can_be_is_refused(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        replica = PlayedReplica(1)
+        async with controlling(tmp_path) as controller, replicas(replica):
+            at = controller.address
+            await reign(controller, replica)
+            many = msgspec.json.encode([str(number) for number in range(10_001)])
+            answer = await replica.ask(at, C.CONTROLLER_GET_SYNC_STATE_DATA, body=many)
+            assert answer.code == R.CONTROLLER_INVALID_REQUEST
+            # One name, a hundred thousand times, holds nobody up.
+            again = msgspec.json.encode([NAME] * 100_000)
+            answer = await replica.ask(at, C.CONTROLLER_GET_SYNC_STATE_DATA, body=again)
+            assert answer.code == R.SUCCESS
 
     in_time(scenario())

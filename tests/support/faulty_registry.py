@@ -16,6 +16,8 @@ class FaultyRegistry:
         self._listeners: list[Callable[[], None]] = []
         self.loses_answers = False
         """Whether commits are made, and nobody is told."""
+        self.mistake: Exception | None = None
+        """What nobody thought of, and a commit raises."""
 
     @property
     def session(self) -> SessionState:
@@ -38,6 +40,8 @@ class FaultyRegistry:
 
     async def commit(self, *changes: Change) -> list[int]:
         self._be_there()
+        if self.mistake is not None:
+            raise self.mistake
         versions = await self._real.commit(*changes)
         if self.loses_answers:
             raise RegistryUnavailable("the answer was lost")

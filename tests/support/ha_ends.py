@@ -24,6 +24,7 @@ def make_follower(
     *,
     broker_id: int = 1,
     refuses: bool = False,
+    refuses_cuts: bool = False,
     epoch: int = 0,
     ask_if_rocketmq: Callable[[], Awaitable[bool]] | None = None,
 ) -> Follower:
@@ -33,6 +34,11 @@ def make_follower(
         if refuses:
             raise NotWritable("the disk is full")
         return store.append_raw(log_offset, body)
+
+    async def truncate_to(log_offset: int) -> None:
+        if refuses_cuts:
+            raise NotWritable("the disk is full")
+        store.truncate_to(log_offset)
 
     def confirm_to(log_offset: int) -> None:
         store.dispatcher.confirmed_to = log_offset
@@ -44,7 +50,7 @@ def make_follower(
             settings=settings or HaSettings(),
             broker_id=broker_id,
             append=append,
-            truncate_to=store.truncate_to,
+            truncate_to=truncate_to,
             begin_epoch=store.follow_epoch,
             confirm_to=confirm_to,
             when_flushed=lambda _end, done: done(FlushOutcome.FLUSHED),

@@ -24,6 +24,7 @@ def group(
     epoch: int = 4,
     set_epoch: int = 7,
     lease_ms: int = 3_000,
+    sessions: dict[int, str] | None = None,
 ) -> GroupRecord:
     """A group that has had masters, with replicas 1 to 3 of which 1 leads and 2 is in step."""
     replicas = {each: replica(each) for each in ids}
@@ -35,6 +36,7 @@ def group(
         epoch=epoch,
         set_epoch=set_epoch,
         sync_state_set=frozenset(members),
+        member_sessions=sessions or {},
         master_id=master,
         master_session=session if master is not None else None,
         lease_ms=lease_ms,
@@ -61,12 +63,15 @@ def live(broker_id: int, **fields: object) -> Live:
     return LiveTable().on_heartbeat(heartbeat(broker_id, **fields), object(), now_s=NOW_S)[0]
 
 
-def situation(*alive: Live, lease_end_s: float = 0.0, allows_unclean: bool = False) -> Situation:
+def situation(
+    *alive: Live, lease_end_s: float = 0.0, allows_unclean: bool = False, confirmed_to: int = 0
+) -> Situation:
     return Situation(
         alive={each.broker_id: each for each in alive},
         lease_end_s=lease_end_s,
         now_s=NOW_S,
         allows_unclean=allows_unclean,
+        confirmed_to=confirmed_to,
     )
 
 

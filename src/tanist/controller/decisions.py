@@ -4,12 +4,13 @@ Pure: record and request in, answer and changed record out. A request that can n
 ResponseError with RocketMQ's code for it, and changes nothing. The checks come in RocketMQ's order.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from tanist.controller.group_record import GroupRecord
+from tanist.controller.live_table import Live
 from tanist.errors import ResponseError
 from tanist.protocol.bodies import encode_body
 from tanist.protocol.bodies.replication import (
@@ -24,9 +25,6 @@ from tanist.protocol.headers.controller import (
     AlterSyncStateSetResponse,
     ReplicaInfoResponse,
 )
-
-MAX_TEXT_CHARS = 512
-"""Of a name, an address, a session or a check code: a record is small, and is written whole each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +57,12 @@ def require_cluster(record: GroupRecord, cluster: str | None) -> None:
         )
 
 
-def require_short(*texts: str) -> None:
-    """Refuse texts that say nothing, or too much to be kept."""
-    for text in texts:
-        if not 0 < len(text) <= MAX_TEXT_CHARS:
-            raise ResponseError(
-                ResponseCode.CONTROLLER_INVALID_REQUEST,
-                f"names, addresses, sessions and check codes have 1 to {MAX_TEXT_CHARS} characters,"
-                f" not {len(text)}",
-            )
-
-
 def alter_set(
     record: GroupRecord | None,
     request: AlterSyncStateSetRequest,
     proposed: SyncStateSet,
     *,
-    alive: Container[int],
+    alive: Mapping[int, Live],
 ) -> Decision:
     """Change who is in step, as the master of the current reign asks for.
 
@@ -116,7 +103,12 @@ def alter_set(
             )
     if record.master_id not in members:
         raise ResponseError(failed, f"the master, {record.master_id}, has to be in the set")
-    changed = msgspec.structs.replace(record, sync_state_set=members, set_epoch=record.set_epoch + 1)
+    changed = msgspec.structs.replace(
+        record,
+        sync_state_set=members,
+        member_sessions={each: session for each in members if (session := alive[each].session) is not None},
+        set_epoch=record.set_epoch + 1,
+    )
     header = AlterSyncStateSetResponse(new_sync_state_set_epoch=changed.set_epoch)
     return Decision(Answer(header=header, body=set_body(changed)), changed)
 

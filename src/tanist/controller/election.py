@@ -1,8 +1,10 @@
 """Who becomes master.
 
 Pure. Only a member of the sync state set can be elected, for it has all that was acknowledged; unless unclean
-election is on and no member is alive. Nobody is elected while the lease of the last master may be running. An
-election that fails ends the reign at most, and uses no epoch up.
+election is on and no member is alive. A member that was started since it came to be in step may have lost the
+end of its log. It is not elected before one with a longer log; and if it lacks what was confirmed, only when
+all members are back and none has more. Nobody is elected while the lease of the last master may be running.
+An election that fails ends the reign at most, and uses no epoch up.
 """
 
 from collections.abc import Mapping
@@ -37,6 +39,8 @@ class Situation:
     lease_end_s: float
     now_s: float
     allows_unclean: bool = False
+    confirmed_to: int = 0
+    """How far the log was confirmed in this epoch when the master told last; 0 if we did not hear of it."""
 
     @property
     def is_lease_running(self) -> bool:
@@ -67,7 +71,7 @@ def elect(record: GroupRecord | None, request: ElectMasterRequest, situation: Si
     alive = _own(record, situation.alive)
     if _stays(record, request, alive, situation):
         return _still_there(record, alive)
-    chosen, is_unclean = _choose(record, request, alive, allows_unclean=situation.allows_unclean)
+    chosen, is_unclean = _choose(record, request, alive, situation)
     if chosen is None and request.broker_id != BY_CONTROLLER:
         raise ResponseError(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, _nobody(record))
     if situation.is_lease_running:
@@ -83,7 +87,7 @@ def needs_election(record: GroupRecord, situation: Situation) -> bool:
     alive = _own(record, situation.alive)
     if not record.has_reigned or is_in_office(record, alive):
         return False
-    candidates = alive.keys() if situation.allows_unclean else alive.keys() & record.sync_state_set
+    candidates = alive if situation.allows_unclean else _members(record, alive, situation)
     return record.master_id is not None or bool(candidates)
 
 
@@ -135,7 +139,7 @@ def _stays(
 
 
 def _choose(
-    record: GroupRecord, request: ElectMasterRequest, alive: Mapping[int, Live], *, allows_unclean: bool
+    record: GroupRecord, request: ElectMasterRequest, alive: Mapping[int, Live], situation: Situation
 ) -> tuple[int | None, bool]:
     asked = None if request.broker_id == BY_CONTROLLER else request.broker_id
     if asked is not None and asked not in record.replicas:
@@ -146,14 +150,37 @@ def _choose(
     if not record.has_reigned and asked is not None and not (request.is_designated and asked not in alive):
         return asked, False
     designated = asked if request.is_designated else None
-    members = {broker_id: live for broker_id, live in alive.items() if broker_id in record.sync_state_set}
-    chosen = _best(members, designated, is_clean=True)
-    if chosen is not None or not allows_unclean:
-        return chosen, False
-    return _best(alive, designated, is_clean=False), True
+    members = _members(record, alive, situation)
+    if members or not situation.allows_unclean:
+        are_whole = all(_is_whole(record, live) for live in members.values())
+        chosen = _best(members, designated, are_whole=are_whole)
+        return chosen, chosen is not None and _is_cut(record, members[chosen], situation)
+    return _best(alive, designated, are_whole=False), True
 
 
-def _best(candidates: Mapping[int, Live], designated: int | None, *, is_clean: bool) -> int | None:
+def _members(record: GroupRecord, alive: Mapping[int, Live], situation: Situation) -> dict[int, Live]:
+    """Those who are in step, alive and fit to be master."""
+    present = {broker_id: alive[broker_id] for broker_id in record.sync_state_set & alive.keys()}
+    uncut = {each: live for each, live in present.items() if not _is_cut(record, live, situation)}
+    # What none of them has is lost; before that, somebody who is away may have it.
+    return uncut if uncut or len(present) < len(record.sync_state_set) else present
+
+
+def _is_cut(record: GroupRecord, live: Live, situation: Situation) -> bool:
+    """Whether a member has surely lost what was confirmed.
+
+    Of one that is whole, or has no session, the last heartbeat may just be older than that of the master.
+    """
+    is_new_start = live.session is not None and not _is_whole(record, live)
+    return is_new_start and live.log_end < situation.confirmed_to
+
+
+def _is_whole(record: GroupRecord, live: Live) -> bool:
+    """Whether a member is the start of a broker that came to be in step, so that it has lost nothing."""
+    return live.session is not None and live.session == record.member_sessions.get(live.broker_id)
+
+
+def _best(candidates: Mapping[int, Live], designated: int | None, *, are_whole: bool) -> int | None:
     if designated is not None:
         return designated if designated in candidates else None
 
@@ -161,9 +188,9 @@ def _best(candidates: Mapping[int, Live], designated: int | None, *, is_clean: b
         live = candidates[broker_id]
         has_tables = live.tables_gap is None
         log = (live.epoch, live.log_end)
-        # Members of the set all have what was acknowledged, so tables decide first; else the log does. The
-        # smaller number has priority, and of equals the smaller id: the choice depends on no chance.
-        order = (has_tables, *log) if is_clean else (*log, has_tables)
+        # If all have what was acknowledged tables decide first; else the log does. The smaller number has
+        # priority, and of equals the smaller id: the choice depends on no chance.
+        order = (has_tables, *log) if are_whole else (*log, has_tables)
         return (*order, -live.priority, -broker_id)
 
     return max(candidates, key=rank, default=None)

@@ -7,12 +7,16 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from tanist.errors import MQError
+from tanist.errors import MQError, ResponseError
+from tanist.protocol.codes import ResponseCode
 
 GROUPS_PATH = "/groups"
 FIRST_BROKER_ID = 1
 DEFAULT_LEASE_MS = 10_000
 """How long a master is waited for that never told how long it may be silent. RocketMQ's default."""
+
+MAX_TEXT_CHARS = 512
+"""Of a name, an address, a session or a check code: a record is small, and is written whole each time."""
 
 
 class BadGroupRecord(MQError):
@@ -36,6 +40,8 @@ class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int = 0
     set_epoch: int = 0
     sync_state_set: frozenset[int] = frozenset()
+    member_sessions: dict[int, str] = {}
+    """Which start of each member came to be in step. A later one may have lost the end of its log."""
     master_id: int | None = None
     master_session: str | None = None
     """Which start of the broker was elected; None for one that does not tell, and has no lease."""
@@ -76,6 +82,7 @@ class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
             epoch=epoch,
             set_epoch=self.set_epoch + 1,
             sync_state_set=frozenset({broker_id}),
+            member_sessions={} if session is None else {broker_id: session},
             master_id=broker_id,
             master_session=session,
             lease_ms=lease_ms,
@@ -108,3 +115,14 @@ def group_path(broker_name: str) -> str:
 def group_name(child: str) -> str:
     """The group that is kept under this name."""
     return unquote(child)
+
+
+def require_short(*texts: str) -> None:
+    """Refuse texts that say nothing, or too much to be kept."""
+    for text in texts:
+        if not 0 < len(text) <= MAX_TEXT_CHARS:
+            raise ResponseError(
+                ResponseCode.CONTROLLER_INVALID_REQUEST,
+                f"names, addresses, sessions and check codes have 1 to {MAX_TEXT_CHARS} characters,"
+                f" not {len(text)}",
+            )

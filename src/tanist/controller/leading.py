@@ -48,7 +48,7 @@ class NotLeading(ResponseError):
 class _Leader(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     nonce: str
-    """Tells one try to lead from another, so that we know ours again if its answer was lost."""
+    """Of one session, so that we know our record again if the answer was lost, however late it was made."""
 
 
 class Leading:
@@ -145,6 +145,7 @@ class Leading:
         """Stay in one session until it is lost."""
         changed = asyncio.Event()
         self._registry = registry
+        self._nonce = uuid.uuid4().hex
         backoff = Backoff()
 
         def on_session(state: SessionState) -> None:
@@ -184,7 +185,6 @@ class Leading:
         found = await registry.read(LEADER_PATH)
         if found is None:
             self._depose()
-            self._nonce = uuid.uuid4().hex
             self._term = await self._campaign(registry)
             self.leader_address = self.address
         else:

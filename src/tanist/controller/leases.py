@@ -77,9 +77,12 @@ class Leases:
         """The master is known to be gone: nobody acknowledges any more."""
         self._leases.pop(broker_name, None)
 
-    def close(self, broker_name: str) -> None:
-        """Renew this group's lease no more: an operator wants another master."""
+    def close(self, broker_name: str) -> bool:
+        """Renew this group's lease no more: an operator wants another master. False if one does already."""
+        if broker_name in self._closing:
+            return False
         self._closing.add(broker_name)
+        return True
 
     def reopen(self, broker_name: str) -> None:
         """The master, whoever it is now, may have its lease renewed again."""

@@ -9,8 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tanist.controller.decisions import MAX_TEXT_CHARS, require_short
-from tanist.controller.group_record import DEFAULT_LEASE_MS
+from tanist.controller.group_record import DEFAULT_LEASE_MS, MAX_TEXT_CHARS, require_short
 from tanist.errors import ResponseError
 from tanist.model.integers import INT32_MAX
 from tanist.protocol.codes import ResponseCode
@@ -131,6 +130,7 @@ class LiveTable:
         """Those who were silent for too long are gone; if we were stopped, they get a moment more, once."""
         due_s = self.next_deadline_s
         if due_s is None or now_s < due_s:
+            self._is_in_grace = False
             return []
         overdue = [live for live in self._all() if live.deadline_s <= now_s]
         if now_s - due_s > _STALL_S and not self._is_in_grace:

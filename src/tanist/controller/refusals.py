@@ -7,6 +7,8 @@ from tanist.errors import MQError, ResponseError
 from tanist.protocol.codes import ResponseCode
 
 _KEPT = 10
+_REASON_CHARS = 1024
+"""What is refused may be quoted in the reason, however long it is."""
 _BAD_INPUT = "BAD_INPUT"
 _MISTAKE = "MISTAKE"
 
@@ -32,7 +34,7 @@ class Refusals:
     def note(self, error: Exception, *, peer: str, request_code: int, at_ms: int) -> Refusal:
         """Count a request that ended with ``error``."""
         reason = error.remark if isinstance(error, ResponseError) else str(error)
-        refusal = Refusal(peer, request_code, _kind(error), reason, at_ms)
+        refusal = Refusal(peer, request_code, _kind(error), reason[:_REASON_CHARS], at_ms)
         self.counts[refusal.kind] += 1
         self.last.append(refusal)
         return refusal

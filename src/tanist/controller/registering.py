@@ -7,8 +7,14 @@ from collections.abc import Container, Mapping
 
 import msgspec
 
-from tanist.controller.decisions import Answer, Decision, require_cluster, require_short, set_body
-from tanist.controller.group_record import FIRST_BROKER_ID, GroupRecord, Replica
+from tanist.controller.decisions import Answer, Decision, require_cluster, set_body
+from tanist.controller.group_record import (
+    DEFAULT_LEASE_MS,
+    FIRST_BROKER_ID,
+    GroupRecord,
+    Replica,
+    require_short,
+)
 from tanist.errors import ResponseError
 from tanist.model.integers import INT64_MAX
 from tanist.protocol.codes import ResponseCode
@@ -147,6 +153,7 @@ def _new_group(cleaned: GroupRecord | None, request: ApplyBrokerIdRequest) -> Gr
         broker_name=request.broker_name,
         epoch=0 if cleaned is None else cleaned.epoch,
         set_epoch=0 if cleaned is None else cleaned.set_epoch,
+        lease_ms=DEFAULT_LEASE_MS if cleaned is None else cleaned.lease_ms,
     )
 
 
@@ -162,10 +169,16 @@ def _without(record: GroupRecord, ids: frozenset[int] | None) -> GroupRecord:
             broker_name=record.broker_name,
             epoch=record.epoch,
             set_epoch=record.set_epoch,
+            # A master that was alive may build on its lease.
+            lease_ms=record.lease_ms,
         )
     kept = record if record.master_id in left else record.without_master()
+    sessions = {each: session for each, session in record.member_sessions.items() if each in left}
     return msgspec.structs.replace(
-        kept, replicas=dict(left), sync_state_set=record.sync_state_set & left.keys()
+        kept,
+        replicas=dict(left),
+        sync_state_set=record.sync_state_set & left.keys(),
+        member_sessions=sessions,
     )
 
 

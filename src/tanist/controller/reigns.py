@@ -6,11 +6,13 @@ timer for the next replica to fall silent, and one for each group that waits for
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
 
+from tanist.backoff import Backoff
 from tanist.clock import Clock
 from tanist.controller.decisions import Answer, Decision, set_body
 from tanist.controller.election import (
@@ -29,7 +31,7 @@ from tanist.controller.leases import Leases, is_in_office
 from tanist.controller.live_table import Live, LiveTable
 from tanist.controller.registering import require_registered
 from tanist.controller.settings import LiveSettings
-from tanist.errors import MQError
+from tanist.errors import MQError, ResponseError
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.headers.controller import (
     BrokerHeartbeatRequest,
@@ -38,7 +40,7 @@ from tanist.protocol.headers.controller import (
 )
 
 _RETRY_S = 0.2
-"""When an election is tried again that the registry did not take."""
+"""When an election is tried again that the registry did not take. Each time later, if it does not again."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +69,9 @@ class Reigns:
         self._spawn = spawn
         self._leases = Leases()
         self._under_review: set[str] = set()
+        self._retries: dict[str, Backoff] = {}
+        self._confirmed: dict[str, tuple[int, int]] = {}
+        """For each group an epoch, and how far its master's log was confirmed when it told last."""
         self._waiting: dict[str, asyncio.TimerHandle] = {}
         self._tick: asyncio.TimerHandle | None = None
         self._tick_s = 0.0
@@ -88,6 +93,8 @@ class Reigns:
 
     def on_end(self) -> None:
         """We do not lead any more."""
+        self._retries.clear()
+        self._confirmed.clear()
         for timer in self._waiting.values():
             timer.cancel()
         self._waiting.clear()
@@ -117,7 +124,10 @@ class Reigns:
             return None
         if is_news:
             _log.info("replica alive group=%s id=%d", record.broker_name, live.broker_id)
+        if is_news or record.master_id is None:
             self.review(record.broker_name)
+        if is_in_office(record, {live.broker_id: live}):
+            self._confirmed[record.broker_name] = record.epoch, live.confirmed_to
         if live.timeout_ms > record.lease_ms and is_in_office(record, {live.broker_id: live}):
             self._spawn(self._lengthen(record, live.timeout_ms))
         return self._leases.renew(record, live, now_s=now_s)
@@ -128,9 +138,7 @@ class Reigns:
 
     def on_dead(self, report: ReportDeadBrokerRequest) -> bool:
         """A broker's process has ended, so its lease has too; False if nobody knows that session."""
-        gone = [
-            live for live in self.live.on_dead(report.session_id) if live.broker_name == report.broker_name
-        ]
+        gone = self.live.on_dead(report.session_id)
         record = self._keeper.known(report.broker_name)
         is_master = (
             record is not None
@@ -154,11 +162,13 @@ class Reigns:
 
     def situation(self, record: GroupRecord | None) -> Situation:
         """What an election of this group has to go by now."""
+        epoch, confirmed_to = (0, 0) if record is None else self._confirmed.get(record.broker_name, (0, 0))
         return Situation(
             alive={} if record is None else self.live.members(record.broker_name),
             lease_end_s=0.0 if record is None else self._leases.end_s(record),
             now_s=self._clock.monotonic_s(),
             allows_unclean=self._settings.current.enable_elect_unclean_master,
+            confirmed_to=confirmed_to if record is not None and epoch == record.epoch else 0,
         )
 
     def _lease_rest_s(self, record: GroupRecord | None) -> float:
@@ -178,7 +188,11 @@ class Reigns:
             if not request.is_designated:
                 self._wait(request.broker_name, running.end_s)
                 raise
-        self._leases.close(request.broker_name)
+        if not self._leases.close(request.broker_name):
+            raise ResponseError(
+                ResponseCode.CONTROLLER_ELECT_MASTER_FAILED,
+                f"another operator replaces the master of {request.broker_name} already",
+            )
         try:
             record = await self._keeper.get(request.broker_name)
             while (rest_s := self._lease_rest_s(record)) > 0:  # noqa: ASYNC110  A timer may be early.
@@ -221,9 +235,15 @@ class Reigns:
             # We may be sure again in a moment, as after a standstill, and nobody would ask for this then.
             if self._leading.has_begun:
                 self._wait(broker_name, self._clock.monotonic_s() + _RETRY_S)
-        except MQError as error:
-            _log.warning("election failed group=%s error=%s", broker_name, error)
-            self._wait(broker_name, self._clock.monotonic_s() + _RETRY_S)
+        except Exception as error:
+            # Whatever it is, it is of this group, and the others need us.
+            trace = None if isinstance(error, MQError) else error
+            _log.warning("election failed group=%s error=%s", broker_name, error, exc_info=trace)
+            tries = self._retries.setdefault(broker_name, Backoff(first_s=_RETRY_S))
+            pause_s = tries.next_s(random.random())  # noqa: S311  Jitter is no secret.
+            self._wait(broker_name, self._clock.monotonic_s() + pause_s)
+        else:
+            self._retries.pop(broker_name, None)
 
     async def _elect(self, request: ElectMasterRequest) -> Answer:
         old: GroupRecord | None = None
@@ -288,8 +308,10 @@ class Reigns:
 
         try:
             await self._keeper.change(record.broker_name, decide)
-        except MQError as error:
-            _log.warning("lease not lengthened group=%s error=%s", record.broker_name, error)
+        except Exception as error:
+            # The next heartbeat has it tried again.
+            trace = None if isinstance(error, MQError) else error
+            _log.warning("lease not lengthened group=%s error=%s", record.broker_name, error, exc_info=trace)
 
     def _wait(self, broker_name: str, until_s: float) -> None:
         """Look at a group again at a time."""

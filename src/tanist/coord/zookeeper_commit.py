@@ -41,7 +41,10 @@ def fault(
         for change, result in zip(parts, results, strict=True)
         if isinstance(result, Exception)
     ]
-    return next((each for each in faults if not isinstance(each[1], errors.bystanders)), None)
+    # If none of them is at fault nothing was made all the same.
+    return next(
+        (each for each in faults if not isinstance(each[1], errors.bystanders)), next(iter(faults), None)
+    )
 
 
 def lacks_parents(change: Change, error: Exception, errors: KazooErrors) -> bool:

@@ -3,7 +3,8 @@
     open:  lock -> finish what was interrupted -> check the files -> find the end -> index the rest
     close: index the rest -> flush -> checkpoint -> unlock
 
-One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint.finish``, may run on another.
+One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint.finish``, may run on another,
+and ``keep_diverged`` while the log is not cut or closed.
 """
 
 import logging
@@ -32,7 +33,7 @@ from tanist.store.key_index import KeyIndex
 from tanist.store.lookup import MAX_TIMESTAMP_MS, Lookup
 from tanist.store.opening import RecoveryReport, find_end, settle
 from tanist.store.queues import Queues, check_topic_name
-from tanist.store.recovery import whole_to
+from tanist.store.recovery import sound_in_turns, whole_to
 from tanist.store.segment import Segment
 from tanist.store.segments import Segments
 from tanist.store.set_aside import finish_set_aside
@@ -246,8 +247,11 @@ class MessageStore:
         self.count_queue_offsets()
         self.checkpoint()
 
-    def keep_diverged(self, log_offset: int) -> None:
-        """Copy all messages from the start of a record on, which are about to be cut, into a folder."""
+    def keep_diverged(self, log_offset: int, *, is_dropped: Callable[[], bool] = lambda: False) -> None:
+        """Copy all messages from the start of a record on, which are about to be cut, into a folder.
+
+        As soon as ``is_dropped`` says so nothing is kept, and NotWritable is raised.
+        """
         self._check_between_records(log_offset)
         keep_diverged(
             self._disk,
@@ -257,6 +261,7 @@ class MessageStore:
             end=self.whole_to,
             epochs=self.epochs,
             now_ms=self._clock.now_ms(),
+            is_dropped=is_dropped,
         )
 
     @property
@@ -279,6 +284,14 @@ class MessageStore:
             return None
         start = max(self.dispatcher.dispatched_to, self.log.log_start)
         return whole_to(self.log.segments, start, confirmed_to)
+
+    def sound_in_turns(self) -> Iterator[int]:
+        """Check what is not indexed yet, message by message; the last place told is the end of it.
+
+        With others served between two turns, for there may be much that waits to be confirmed.
+        """
+        start = max(self.dispatcher.dispatched_to, self.log.log_start)
+        return sound_in_turns(self.log.segments, start, self.log.log_end)
 
     def count_queue_offsets(self) -> None:
         """Learn which offset each queue's next message gets, as a slave must before it becomes master."""
@@ -496,11 +509,15 @@ class MessageStore:
             )
 
     def _check_between_records(self, log_offset: int) -> None:
-        # What a master sent of the last record may be only its half: no record begins there, and it may go.
-        if not self.log.is_record_start(log_offset) and log_offset != self.whole_to:
+        if not self.log.is_record_start(log_offset) and not self._ends_record(log_offset):
             raise OffsetOutOfRange(
                 "no record begins at log offset", log_offset, self.log.log_start, self.log.log_end
             )
+
+    def _ends_record(self, log_offset: int) -> bool:
+        """Whether a record that is not indexed ends here. What follows may be half of one, or damaged."""
+        start = max(self.dispatcher.dispatched_to, self.log.log_start)
+        return start <= log_offset and whole_to(self.log.segments, start, log_offset) == log_offset
 
     def _cut_all(self, log_offset: int) -> int:
         """Cut the indexes, then the log; each step can be done again."""

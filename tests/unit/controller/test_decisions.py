@@ -18,7 +18,7 @@ from tanist.protocol.headers.controller import (
     AlterSyncStateSetResponse,
     ReplicaInfoResponse,
 )
-from tests.support.reigning import group
+from tests.support.reigning import group, live
 
 CLEANED = GroupRecord(cluster="c", broker_name="b", epoch=4, set_epoch=7)
 R = ResponseCode
@@ -35,13 +35,15 @@ def alter(
 ) -> Decision:
     request = AlterSyncStateSetRequest(broker_name="b", master_broker_id=master, master_epoch=epoch)
     proposed = SyncStateSet(broker_ids=frozenset(members), epoch=set_epoch)
-    return decisions.alter_set(record, request, proposed, alive=frozenset(alive))
+    return decisions.alter_set(record, request, proposed, alive={each: live(each) for each in alive})
 
 
 @pytest.mark.behaviour("S2-49")
 def test_the_master_changes_who_is_in_step() -> None:
     decision = alter(group(), {1, 3})
-    assert decision.record == msgspec.structs.replace(group(), sync_state_set=frozenset({1, 3}), set_epoch=8)
+    assert decision.record == msgspec.structs.replace(
+        group(), sync_state_set=frozenset({1, 3}), set_epoch=8, member_sessions={1: "s1", 3: "s3"}
+    )
     assert decision.answer.header == AlterSyncStateSetResponse(new_sync_state_set_epoch=8)
     body = decode_java_json(decision.answer.body, SyncStateSet)
     assert body == SyncStateSet(broker_ids=frozenset({1, 3}), epoch=8)
@@ -49,7 +51,9 @@ def test_the_master_changes_who_is_in_step() -> None:
 
 def test_the_same_set_has_a_new_epoch_so_that_what_is_on_its_way_comes_too_late() -> None:
     decision = alter(group(), {1, 2})
-    assert decision.record == msgspec.structs.replace(group(), set_epoch=8)
+    assert decision.record == msgspec.structs.replace(
+        group(), set_epoch=8, member_sessions={1: "s1", 2: "s2"}
+    )
 
 
 FAILED = R.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED

@@ -145,10 +145,61 @@ def test_logs_are_compared_in_64_bits(lead: int) -> None:
 
 
 def test_a_replica_whose_tables_are_older_than_its_log_is_elected_only_if_there_is_no_other() -> None:
-    record = group(members=(1, 2, 3))
+    record = group(members=(1, 2, 3), sessions={2: "s2", 3: "s3"})
     gap = live(2, log_end=900, tables_gap="offsets of 3 groups")
     assert elected(elect(record, asks(BY_CONTROLLER), situation(gap, live(3, log_end=5)))) == 3
     assert elected(elect(record, asks(BY_CONTROLLER), situation(gap))) == 2
+
+
+def test_a_replica_that_was_started_since_is_not_preferred_for_its_tables_to_a_longer_log() -> None:
+    # An emptied one has no log that its tables could be older than.
+    record = group(members=(1, 2, 3), sessions={2: "s2", 3: "s3"})
+    gap, emptied = live(2, log_end=900, tables_gap="offsets of 3 groups"), live(3, session_id="s3-again")
+    assert elected(elect(record, asks(BY_CONTROLLER), situation(gap, emptied))) == 2
+
+
+@pytest.mark.parametrize("request_of", [BY_CONTROLLER, 2])
+def test_a_member_that_was_started_since_and_lacks_what_was_confirmed_is_not_elected(request_of: int) -> None:
+    record = group(sessions={1: "s1", 2: "s2"})
+    cut = situation(live(2, session_id="s2-again", log_end=899), confirmed_to=900)
+    request = asks(request_of, is_designated=request_of == 2)
+    if request_of == BY_CONTROLLER:
+        decision = elect(record, request, cut)
+        assert decision.answer.code == ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
+        assert decision.record is not None
+        assert not needs_election(decision.record, cut)
+    else:
+        with pytest.raises(ResponseError) as refusal:
+            elect(record, request, cut)
+        assert refusal.value.code == ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
+    # What one that was always there told last may be old, and one that has no session can not be told apart.
+    for alive in (
+        live(2, session_id="s2-again", log_end=900),
+        live(2, log_end=899),
+        live(2, session_id=None, log_end=899),
+    ):
+        assert elected(elect(record, request, situation(alive, confirmed_to=900))) == 2
+
+
+def test_what_no_member_has_any_more_is_given_up_and_told_of() -> None:
+    record = group(sessions={1: "s1", 2: "s2"})
+    first, second = live(1, session_id="s1-again", log_end=890), live(2, session_id="s2-again", log_end=899)
+    decision = elect(record, asks(BY_CONTROLLER), situation(first, second, confirmed_to=900))
+    assert elected(decision) == 2
+    assert decision.is_unclean
+    complete = live(1, session_id="s1-again", log_end=900)
+    both = situation(complete, second, confirmed_to=900)
+    with pytest.raises(ResponseError):
+        elect(record, asks(2, is_designated=True), both)
+    decision = elect(record, asks(BY_CONTROLLER), both)
+    assert elected(decision) == 1
+    assert not decision.is_unclean
+
+
+def test_nobody_out_of_step_is_elected_while_a_member_is_alive_whatever_an_operator_wants() -> None:
+    with pytest.raises(ResponseError) as refusal:
+        elect(group(), asks(3, is_designated=True), situation(live(2), live(3), allows_unclean=True))
+    assert refusal.value.code == ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
 
 
 def test_a_replica_of_another_cluster_is_nobody_here() -> None:

@@ -1,5 +1,7 @@
 """Which replicas are taken for alive, and for how long."""
 
+from typing import Any
+
 import pytest
 
 from tanist.controller.live_table import MAX_TIMEOUT_MS, MIN_TIMEOUT_MS, LiveTable
@@ -155,9 +157,11 @@ def test_strangers_do_not_fill_the_memory(table: LiveTable, monkeypatch: pytest.
 
 @pytest.mark.parametrize("field", ["session_id", "ha_address", "broker_addr", "broker_name", "cluster_name"])
 def test_a_heartbeat_with_a_text_too_long_to_be_kept_is_refused(table: LiveTable, field: str) -> None:
-    beat(table, **{field: "x" * 512})
+    longest: dict[str, Any] = {field: "x" * 512}
+    too_long: dict[str, Any] = {field: "x" * 513}
+    beat(table, **longest)
     with pytest.raises(ResponseError, match="have 1 to 512 characters, not 513") as refusal:
-        beat(table, 2, **{field: "x" * 513})
+        beat(table, 2, **too_long)
     assert refusal.value.code == ResponseCode.CONTROLLER_INVALID_REQUEST
     assert table.count == 1
 
@@ -171,3 +175,12 @@ def test_a_session_too_long_to_be_one_is_not_remembered_as_dead(table: LiveTable
 def test_of_what_a_replica_would_lack_the_beginning_is_kept(table: LiveTable) -> None:
     beat(table, tables_gap="x" * 100_000)
     assert table.members(NAME)[1].tables_gap == "x" * 512
+
+
+def test_each_standstill_of_ours_gives_them_a_moment_more(table: LiveTable) -> None:
+    for stop_s in (NOW_S, NOW_S + 100):
+        beat(table, now_s=stop_s)
+        assert table.on_tick(now_s=stop_s + 9) == []
+        beat(table, now_s=stop_s + 9.1)
+        assert table.on_tick(now_s=stop_s + 9.25) == []
+    assert len(table.on_tick(now_s=NOW_S + 112.1)) == 1

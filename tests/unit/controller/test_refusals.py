@@ -20,3 +20,9 @@ def test_what_is_no_request_and_what_is_our_fault_have_kinds_of_their_own() -> N
     for error in (RemoteProtocolError("x"), RuntimeError("y"), ResponseError(987_654, "z")):
         refusals.note(error, peer="p", request_code=1001, at_ms=5)
     assert refusals.counts == {"BAD_INPUT": 1, "MISTAKE": 1, "987654": 1}
+
+
+def test_of_a_reason_that_quotes_what_was_sent_the_beginning_is_kept() -> None:
+    refusals = Refusals()
+    error = ResponseError(ResponseCode.CONTROLLER_INVALID_REQUEST, "x" * 1_000_000)
+    assert refusals.note(error, peer="p", request_code=1001, at_ms=5).reason == "x" * 1024

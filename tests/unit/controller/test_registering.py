@@ -8,6 +8,7 @@ import pytest
 from tanist.controller import registering
 from tanist.controller.decisions import Decision
 from tanist.controller.group_record import GroupRecord
+from tanist.controller.leases import Leases
 from tanist.controller.registering import MAX_GROUP_REPLICAS
 from tanist.errors import ResponseError
 from tanist.protocol.bodies import decode_java_json
@@ -21,9 +22,9 @@ from tanist.protocol.headers.controller import (
     RegisterReplicaRequest,
     RegisterReplicaResponse,
 )
-from tests.support.reigning import group, replica
+from tests.support.reigning import NOW_S, group, replica
 
-CLEANED = GroupRecord(cluster="c", broker_name="b", epoch=4, set_epoch=7)
+CLEANED = GroupRecord(cluster="c", broker_name="b", epoch=4, set_epoch=7, lease_ms=3_000)
 R = ResponseCode
 
 
@@ -183,6 +184,16 @@ def test_a_group_that_is_cleaned_away_keeps_its_epochs() -> None:
     begun = registering.apply_id(CLEANED, wants(1)).record
     assert begun is not None
     assert (begun.epoch, begun.set_epoch, begun.has_reigned) == (4, 7, False)
+
+
+def test_a_group_that_begins_anew_waits_for_as_long_as_the_lease_before_it_may_run() -> None:
+    cleaned = clean(group(lease_ms=60_000), is_forced=True, alive={1}).record
+    record = registering.apply_id(cleaned, wants(1)).record
+    leases = Leases()
+    for each in (cleaned, record):
+        assert each is not None
+        leases.begin([each], now_s=NOW_S)
+        assert leases.end_s(each) == NOW_S + 60
 
 
 def test_a_group_with_a_master_is_cleaned_only_by_force() -> None:

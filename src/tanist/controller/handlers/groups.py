@@ -7,7 +7,9 @@ from tanist.controller.decisions import Answer, Decision
 from tanist.controller.election import ha_address_of
 from tanist.controller.group_record import GroupRecord
 from tanist.controller.handlers.context import Context, Handle
-from tanist.protocol import Command, RequestCode
+from tanist.controller.keeping import MAX_GROUPS
+from tanist.errors import ResponseError
+from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.bodies import decode_java_json, encode_body
 from tanist.protocol.bodies.replication import SyncStateData, SyncStateSet
 from tanist.protocol.headers.common import BrokerNameRequest
@@ -64,7 +66,13 @@ def replica_info(context: Context, request: Command, connection: Connection) -> 
 
 
 def sync_state_data(context: Context, request: Command, connection: Connection) -> None:
-    names = decode_java_json(request.body, list[str]) if request.body else []
+    # Whoever names one a million times is answered once, and nobody has a million.
+    names = set(decode_java_json(request.body, list[str])) if request.body else set[str]()
+    if len(names) > MAX_GROUPS:
+        raise ResponseError(
+            ResponseCode.CONTROLLER_INVALID_REQUEST,
+            f"{len(names)} groups are asked for, there are {MAX_GROUPS} at most",
+        )
     context.answer_later(request, connection, _viewed(context, names))
 
 
@@ -114,7 +122,7 @@ async def _registered(context: Context, header: RegisterReplicaRequest) -> Answe
     return decision.answer
 
 
-async def _viewed(context: Context, names: list[str]) -> Answer:
+async def _viewed(context: Context, names: set[str]) -> Answer:
     views = {
         name: decisions.group_view(record, alive=context.reigns.live.members(name))
         for name in names
