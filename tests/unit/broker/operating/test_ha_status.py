@@ -123,7 +123,6 @@ def test_a_slave_tells_how_far_it_follows(slave: BrokerState) -> None:
             dialect=Dialect.TANIST,
             master_address=MASTER_HA,
             master_log_end=log_end + 50,
-            dialect=Dialect.TANIST,
             last_read_ms=7,
             last_write_ms=8,
         ),
