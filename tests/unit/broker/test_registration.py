@@ -292,7 +292,7 @@ def test_a_broker_that_withdraws_is_forgotten_under_the_id_it_was_known_by(tmp_p
         state, asked = open_state(tmp_path, TWO), _Asked()
         registration = Registration(state, asked.client)
         await registration.register()
-        state.settings = msgspec.structs.replace(state.settings, broker_id=7)
+        state.settings = msgspec.structs.replace(state.settings, broker_role=BrokerRole.SLAVE, broker_id=7)
         registration.withdraw()
         await registration.register()
         requests = [request for _, request in asked.requests[2:]]
