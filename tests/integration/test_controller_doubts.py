@@ -198,6 +198,7 @@ def test_a_controller_knows_that_it_leads_by_a_try_that_was_made_late(tmp_path: 
                         break
                     await asyncio.sleep(0.005)
             await reign(controller, asker)
+            await until(lambda: bool(asker.news))
 
     in_time(scenario())
 
@@ -237,6 +238,7 @@ def test_whoever_asks_for_more_groups_than_there_can_be_is_refused(tmp_path: Pat
         async with controlling(tmp_path) as controller, replicas(replica):
             at = controller.address
             await reign(controller, replica)
+            await until(lambda: bool(replica.news))
             many = msgspec.json.encode([str(number) for number in range(10_001)])
             answer = await replica.ask(at, C.CONTROLLER_GET_SYNC_STATE_DATA, body=many)
             assert answer.code == R.CONTROLLER_INVALID_REQUEST

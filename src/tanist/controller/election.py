@@ -147,8 +147,8 @@ def _choose(
             ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
             f"no replica {asked} of {record.broker_name} is registered",
         )
-    if not record.has_reigned and asked is not None and not (request.is_designated and asked not in alive):
-        return asked, False
+    if not record.has_reigned and asked is not None and (asked in alive or not request.is_designated):
+        return _first(asked, request, alive), False
     designated = asked if request.is_designated else None
     members = _members(record, alive, situation)
     if members or not situation.allows_unclean:
@@ -156,6 +156,16 @@ def _choose(
         chosen = _best(members, designated, are_whole=are_whole)
         return chosen, chosen is not None and _is_cut(record, members[chosen], situation)
     return _best(alive, designated, are_whole=False), True
+
+
+def _first(asked: int, request: ElectMasterRequest, alive: Mapping[int, Live]) -> int:
+    """Who begins: whoever asks, as with RocketMQ, but not over a longer log.
+
+    There are logs before the first election if the registry was lost, or the group had no controller before.
+    """
+    if asked not in alive or request.is_designated:
+        return asked
+    return max(alive, key=lambda each: (alive[each].epoch, alive[each].log_end, each == asked))
 
 
 def _members(record: GroupRecord, alive: Mapping[int, Live], situation: Situation) -> dict[int, Live]:

@@ -72,6 +72,7 @@ class Kazoo:
             hosts=hosts,
             timeout=timeout_s,
             handler=_make_handler(timeout_s),
+            logger=_Quieter(_log, {}),
             connection_retry={"max_tries": -1, "delay": _FIRST_RETRY_S, "max_delay": timeout_s * _RETRY_PART},
         )
         self._client.add_listener(on_state)
@@ -134,6 +135,16 @@ class KazooErrors:
         )
         # What stands for the operations beside the one at fault.
         self.bystanders: tuple[type[Exception], ...] = (errors.RolledBackError, errors.RuntimeInconsistency)
+
+
+class _Quieter(logging.LoggerAdapter[logging.Logger]):
+    """Tells what kazoo does to whoever looks for faults only: it has several lines for each try to connect.
+
+    How our session stands, and that nobody answers, is told by ourselves.
+    """
+
+    def log(self, level: int, msg: object, *args: Any, **options: Any) -> None:
+        super().log(level if level >= logging.ERROR else min(level, logging.DEBUG), msg, *args, **options)
 
 
 def _make_handler(timeout_s: float) -> Any:

@@ -58,6 +58,16 @@ def test_the_first_who_asks_is_the_first_master() -> None:
     assert decision.record.lease_ms == DEFAULT_LEASE_MS
 
 
+def test_the_first_master_has_the_longest_log_of_those_who_were_heard() -> None:
+    both = situation(live(1, epoch=7, log_end=900), live(2, epoch=7, log_end=899))
+    decision = elect(NEW, asks(2), both)
+    assert elected(decision) == 1
+    assert decision.record is not None
+    assert decision.record.epoch == 8
+    assert elected(elect(NEW, asks(2, is_designated=True), both)) == 2
+    assert elected(elect(NEW, asks(2), situation(live(1), live(2)))) == 2
+
+
 def test_a_first_master_that_an_operator_designates_must_be_alive() -> None:
     with pytest.raises(ResponseError) as refusal:
         elect(NEW, asks(2, is_designated=True), situation(live(1)))
