@@ -185,6 +185,8 @@ class Broker:
         file = ConfigFile(self._config_file) if self._config_file is not None else None
         topics = TopicTable.open(ConfigTable(disk, root, TopicConfigTable), self._settings, self._clock)
         topics.add_several(self._topics, max_new=len(self._topics))
+        delays = DelayTable.open(disk, root, self._settings, store, self._clock)
+        writer.on_cut.append(delays.on_cut)
         fixed = [self._limits, self._ha] if self._tls is None else [self._limits, self._ha, self._tls]
         return BrokerState(
             settings=self._settings,
@@ -202,7 +204,7 @@ class Broker:
                 delays=DelayRules.of(self._settings, self._store_settings.delay_levels),
                 takes_transactions=not self._settings.reject_transaction_message,
             ),
-            delays=DelayTable.open(disk, root, self._settings, store, self._clock),
+            delays=delays,
             writer=writer,
             replication=replication,
             counters=Counters(cluster=self._settings.broker_cluster_name, boot_ms=self._clock.now_ms()),

@@ -48,6 +48,7 @@ class Registration:
         self._state = state
         self._client = client
         self._changed = asyncio.Event()
+        self._role_changed = asyncio.Event()
         self._again_count = 0
         self._failures = ToldFailures()
         self._master: MasterPlace | None = None
@@ -63,13 +64,14 @@ class Registration:
         self._master_listener = listener
 
     def role_changed(self) -> None:
-        """Register again at once, as what the broker is now."""
+        """Register again at once, as what the broker is now, also while a name server is slow to answer."""
         self._changed.set()
+        self._role_changed.set()
 
     def withdraw(self) -> None:
         """Have name servers forget this broker until ``is_on`` is set again: it serves nobody."""
         self.is_on = False
-        self._changed.set()
+        self.role_changed()
 
     def topics_changed(self) -> None:
         """Register again at once: a new topic has no route before that."""
@@ -92,7 +94,13 @@ class Registration:
             except TimeoutError:
                 pass
             self._changed.clear()
-            await self.register()
+            self._role_changed.clear()
+            async with asyncio.TaskGroup() as tasks:
+                registering = tasks.create_task(self.register())
+                changing = tasks.create_task(self._role_changed.wait())
+                await asyncio.wait([registering, changing], return_when=asyncio.FIRST_COMPLETED)
+                registering.cancel()
+                changing.cancel()
 
     async def register(self) -> None:
         """Register with every name server now. What fails is told in the log and tried again later."""

@@ -17,6 +17,7 @@ from tanist.broker.reign import Reign
 from tanist.errors import DiskFull, DivergedLog, MQError, NotWritable, ResponseError
 from tanist.model.message import Appended, Message
 from tanist.protocol.codes import ResponseCode
+from tanist.protocol.record import MIN_RECORD_BYTES
 from tanist.store import MessageStore
 from tanist.store.flush import Flusher
 
@@ -47,6 +48,8 @@ class LogWriter:
         """Who is answered when a message is safe."""
         self.on_appended: list[Callable[[], None]] = []
         """Called once a turn of the event loop in which the log has grown."""
+        self.on_cut: list[Callable[[int], None]] = []
+        """Called before the log is cut, with how many whole records it loses at most."""
         self.reign: Reign | None = None
         """As master under a controller: what may be acknowledged and shown."""
         self._loop = asyncio.get_running_loop()
@@ -113,6 +116,9 @@ class LogWriter:
             self._due_dispatch.cancel()
             self._due_dispatch = None
         try:
+            if most_records := (store.whole_to - log_offset) // MIN_RECORD_BYTES:
+                for listener in self.on_cut:
+                    listener(most_records)
             store.truncate_to(log_offset)
         finally:
             if store.log.refusal is None:

@@ -302,3 +302,28 @@ def test_a_broker_that_withdraws_is_forgotten_under_the_id_it_was_known_by(tmp_p
         assert len(asked.requests) == 4
 
     asyncio.run(scenario())
+
+
+def test_a_new_role_is_told_at_once_while_a_name_server_is_silent(tmp_path: Path) -> None:
+    class _OneSilent(_Asked):
+        async def request(self, address: str, command: Command, *, timeout_s: float) -> Command:
+            answer = await super().request(address, command, timeout_s=timeout_s)
+            if address == "ns1:9876":
+                await asyncio.Event().wait()
+            return answer
+
+    async def scenario() -> None:
+        state, asked = open_state(tmp_path, TWO), _OneSilent()
+        registration = Registration(state, asked.client)
+        run = asyncio.create_task(registration.run())
+        registration.topics_changed()
+        await until(lambda: len(asked.requests) == 2)
+        state.settings = msgspec.structs.replace(state.settings, broker_id=7, broker_role=BrokerRole.SLAVE)
+        registration.role_changed()
+        await until(lambda: len(asked.requests) == 4)
+        run.cancel()
+        await asyncio.wait([run])
+        ids = [request.header(RegisterBrokerRequest).broker_id for _, request in asked.requests]
+        assert ids == [0, 0, 7, 7]
+
+    asyncio.run(scenario())

@@ -257,3 +257,38 @@ def test_a_replica_that_is_filled_anew_has_neither_role_nor_id(tmp_path: Path) -
             assert not identity.exists()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("delay", ["DELAY\x011\x02", "TIMER_DELAY_MS\x011000\x02"])
+def test_what_was_delivered_and_cut_off_is_delivered_by_the_next_master(tmp_path: Path, delay: str) -> None:
+    async def scenario() -> None:
+        async with role_broker(tmp_path, settings={"messageDelayLevel": "1s 2s"}) as broker:
+            await broker.reign(1)
+            for body in (b"1", b"2"):
+                assert await send(broker, body, properties=delay) == R.SUCCESS
+            # From now on it has a lease, and nobody who holds what it writes.
+            await broker.reign(2, 2)
+            log = broker.state.store.log
+            confirmed_to = log.log_end
+            await until(lambda: _record_count(broker, confirmed_to) == 2)
+            assert not bodies_of(broker)
+            broker.roles.fence("replica 2 is master of epoch 3")
+            await broker.follow(3)
+            broker.state.writer.truncate_to(confirmed_to)
+            await broker.reign(4)
+            await until(lambda: len(bodies_of(broker)) == 2)
+            assert await send(broker, b"last") == R.SUCCESS
+            await until(lambda: b"last" in bodies_of(broker))
+            assert bodies_of(broker) == Counter([b"1", b"2", b"last"])
+
+    asyncio.run(scenario())
+
+
+def _record_count(broker: RoleBroker, start: int) -> int:
+    """How many records the log has from here on."""
+    count, log_end = 0, broker.state.store.log.log_end
+    while start < log_end:
+        record = broker.state.store.record_at(start)
+        assert record is not None
+        start, count = start + record.size_bytes, count + 1
+    return count

@@ -134,6 +134,16 @@ class LevelSchedule:
         self._change_count += 1
         return True
 
+    def step_back(self, count: int, lowest: Callable[[int], int]) -> None:
+        """Have each level deliver so many messages again, from the ``lowest`` on that it has.
+
+        Only for a slave: whoever delivers next finds those that were delivered in the log.
+        """
+        self._offsets = {
+            level: min(offset, max(offset - count, lowest(level))) for level, offset in self._offsets.items()
+        }
+        self._change_count += 1
+
     def rest(self) -> None:
         """Look at no level any more."""
         self._wake_ms.clear()

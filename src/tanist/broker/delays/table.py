@@ -10,10 +10,12 @@ from threading import Lock
 
 from tanist.broker.delays.levels import LevelSchedule
 from tanist.broker.delays.timers import TimerSchedule
+from tanist.broker.queue_look import queue_bounds
 from tanist.broker.settings import BrokerSettings
 from tanist.clock import Clock
 from tanist.model.data_version import DataVersion
 from tanist.model.timer_progress import TimerProgress
+from tanist.model.topics import SCHEDULE_TOPIC
 from tanist.protocol.bodies.sync import DelayOffsetTable, TimerCheckPoint
 from tanist.store import MessageStore
 from tanist.store.config_table import ConfigTable
@@ -135,6 +137,22 @@ class DelayTable:
                 self.timer_log.clear()
 
         return lambda: self._after_flush(finish)
+
+    def on_cut(self, most_records: int) -> None:
+        """The log loses its last records, and what was delivered may be among them.
+
+        Where that is not known any more it is looked for in the log, message by message, by whoever delivers
+        next. Until the master tells how far it is, this is all that can be relied on.
+        """
+        self.levels.step_back(
+            most_records, lambda level: queue_bounds(self._store, SCHEDULE_TOPIC, level - 1)[0]
+        )
+        self.timers = TimerSchedule(TimerProgress(), precision_ms=self.timers.precision_ms)
+        self._saved_timers = self.timers.state_count
+        if save := self.levels.start_save():
+            save()
+        with self._saving:
+            self._point_to_queue()
 
     def close(self) -> None:
         """Save what changed."""
