@@ -17,6 +17,7 @@ from tanist.ha.actions import (
     SlaveAction,
     StartTransfer,
     TakeAck,
+    TellEpochs,
     TruncateTo,
     TrustPeer,
 )
@@ -221,6 +222,8 @@ class SlaveSide:
                 case BeginEpoch(epoch, start):
                     self.epochs.begin(epoch, start)
                     self.begun.append((epoch, start))
+                case TellEpochs():
+                    pass
                 case ConfirmTo(confirmed_to):
                     assert confirmed_to <= self.log.end
                     self.confirmed.append(confirmed_to)

@@ -15,6 +15,7 @@ from tanist.ha.acceptor import Acceptor
 from tanist.protocol import ResponseCode
 from tanist.remoting import RemotingClient
 from tanist.store import MessageStore
+from tanist.store.epoch_file import FILE_NAME, decode_epochs
 from tests.support.conditions import turns, until
 from tests.support.messages import make_message
 from tests.support.requests import TOPIC, send_request
@@ -47,6 +48,29 @@ def test_a_broker_that_was_fenced_while_it_became_master_does_not(tmp_path: Path
             assert await send(broker) == R.SERVICE_NOT_AVAILABLE
             await broker.reign(7)
             assert await send(broker) == R.SUCCESS
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.behaviour("S2-47")
+def test_a_new_master_cuts_its_last_half_record_and_writes_its_epoch_down_before_it_takes_a_message(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with role_broker(tmp_path) as broker:
+            store = broker.state.store
+            await broker.follow(4)
+            place = store.append(make_message(queue_id=0))
+            whole = bytes(store.log.read(place.log_offset, place.size_bytes))
+            store.append_raw(place.end, whole[: place.size_bytes // 2])
+            assert await send(broker) == R.SERVICE_NOT_AVAILABLE
+            await broker.reign(5)
+            assert store.log.log_end == place.end
+            assert decode_epochs((store.root / FILE_NAME).read_bytes()).last == (5, place.end)
+            assert await send(broker) == R.SUCCESS
+            record = store.record_at(place.end)
+            assert record is not None
+            assert record.queue_offset == 1
 
     asyncio.run(scenario())
 
@@ -274,7 +298,7 @@ def test_what_was_delivered_and_cut_off_is_delivered_by_the_next_master(tmp_path
             assert not bodies_of(broker)
             broker.roles.fence("replica 2 is master of epoch 3")
             await broker.follow(3)
-            broker.state.writer.truncate_to(confirmed_to)
+            await broker.state.writer.truncate_to(confirmed_to)
             await broker.reign(4)
             await until(lambda: len(bodies_of(broker)) == 2)
             assert await send(broker, b"last") == R.SUCCESS
