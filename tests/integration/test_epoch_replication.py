@@ -122,9 +122,9 @@ def test_a_slave_cuts_what_it_has_not_indexed_at_the_first_message_that_is_not_s
             came = bytearray(master.log.read(start, master.log.log_end - start))
             position = places[1] - start + (150 if damage == "body" else 4)
             came[position] ^= 1
-            slave.append_raw(start, came[: later - start])
+            slave.append_raw(start, bytes(came[: later - start]))
             slave.follow_epoch(2, later)
-            slave.append_raw(later, came[later - start :])
+            slave.append_raw(later, bytes(came[later - start :]))
             follower = make_follower(slave, epoch=2)
             await follower._cut_torn_end()
             assert slave.log.log_end == places[1]
