@@ -206,7 +206,10 @@ class Roles:
 
     async def _own_log(self, order: MasterOrder) -> None:
         """Make the log one that a master can go on with: whole, indexed as far as confirmed, in its epoch."""
-        store, epoch = self._state.store, order.epoch
+        store, epoch, last = self._state.store, order.epoch, self._state.store.epochs.last
+        if last is not None and epoch < last.epoch:
+            # Before anything is changed: what such an order says of the set is over too.
+            raise StaleEpoch(f"epoch {epoch} is over: the log has epoch {last.epoch}")
         if store.whole_to < store.log.log_end:
             # The last master sent a part of a record, and nobody will send its rest.
             store.truncate_to(store.whole_to)
@@ -224,8 +227,6 @@ class Roles:
             # A controller that gives no leases keeps a master that was away for a moment in its epoch.
             _log.warning("the reign goes on after a restart epoch=%d", epoch)
             return
-        if last is not None and epoch < last.epoch:
-            raise StaleEpoch(f"epoch {epoch} is over: the log has epoch {last.epoch}")
         store.begin_epoch(epoch)
 
     async def _follow(self, order: SlaveOrder, stack: AsyncExitStack) -> None:
