@@ -29,6 +29,7 @@ from tanist.broker.reign import Reign, SetKeeper
 from tanist.broker.settings import MASTER_ID, BrokerRole
 from tanist.errors import MQError, StaleEpoch
 from tanist.ha.replicas import ReplicaTable
+from tanist.store import FlushMode
 from tanist.store.flush import Flusher
 
 _log = logging.getLogger(__name__)
@@ -214,7 +215,9 @@ class Roles:
             # The last master sent a part of a record, and nobody will send its rest.
             store.truncate_to(store.whole_to)
         if order.sync_state_set == frozenset((self._broker_id(),)):
-            # Nobody else can be elected, so all that is here stays.
+            # Nobody else can be elected, so all that is here stays, once it is as safe as a send has to be.
+            if store.settings.flush_disk_type is FlushMode.SYNC_FLUSH:
+                store.flush()
             store.dispatcher.confirmed_to = store.log.log_end
         has_more = True
         while has_more:

@@ -5,12 +5,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from tanist.broker.controlled.orders import MasterOrder
 from tanist.broker.roles import Roles
 from tanist.errors import StaleEpoch
-from tanist.store import MessageStore
+from tanist.store import FlushMode, MessageStore
 from tests.support.messages import SMALL, bodies, make_message, numbered
 
 
@@ -33,3 +34,16 @@ def test_an_order_of_an_epoch_that_is_over_confirms_and_shows_nothing(tmp_path: 
         _own_log(store, MasterOrder(6, alone, 2))
         assert bodies(store) == numbered(0)
         assert store.epochs.last == (6, store.log.log_end)
+
+
+@pytest.mark.parametrize("mode", FlushMode)
+def test_what_a_master_confirms_alone_is_on_its_disk_if_that_is_what_sends_wait_for(
+    tmp_path: Path, mode: FlushMode
+) -> None:
+    settings = msgspec.structs.replace(SMALL, flush_disk_type=mode)
+    with MessageStore.open(tmp_path, settings, waits_for_confirm=True) as store:
+        end = store.append(make_message(0)).end
+        assert store.log.flushed_to < end
+        _own_log(store, MasterOrder(1, frozenset({1}), 1))
+        assert store.dispatcher.confirmed_to == end
+        assert (store.log.flushed_to == end) is (mode is FlushMode.SYNC_FLUSH)
