@@ -79,6 +79,7 @@ async def serving_log(
     settings: HaSettings | None = None,
     *,
     epoch: int = 0,
+    own_id: int = 0,
     confirmed_to: Callable[[], int] | None = None,
     on_newer_epoch: Callable[[int], None] | None = None,
     port: int = 0,
@@ -96,6 +97,7 @@ async def serving_log(
             make_feed=None,
             clock=SystemClock(),
             epoch=epoch,
+            own_id=own_id,
             confirmed_to=confirmed_to,
             on_newer_epoch=on_newer_epoch,
         )

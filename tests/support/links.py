@@ -154,6 +154,7 @@ class SlaveSide:
     known_confirmed_to: int = 0
     confirmed: list[int] = field(default_factory=list[int])
     begun: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    told: list[TellEpochs] = field(default_factory=list[TellEpochs])
     cuts: list[int] = field(default_factory=list[int])
     link: SlaveLink = field(init=False)
     closed: CloseLink | None = None
@@ -217,6 +218,8 @@ class SlaveSide:
                     self.incarnation = incarnation or self.incarnation
                 case CloseLink():
                     self.closed = action
+                case TellEpochs():
+                    self.told.append(action)
                 case TruncateTo(log_offset):
                     waiting += self._truncate(log_offset)
                 case BeginEpoch(epoch, start):

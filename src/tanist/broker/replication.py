@@ -12,7 +12,7 @@ import msgspec
 
 from tanist.broker.lasting import listed
 from tanist.broker.reign import Reign
-from tanist.broker.settings import BrokerSettings
+from tanist.broker.settings import MASTER_ID, BrokerSettings
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
 from tanist.errors import ConfigError
@@ -93,6 +93,7 @@ class Replication:
             make_feed=make_feed,
             clock=parts.clock,
             epoch=0 if reign is None else reign.sync_state.epoch,
+            own_id=MASTER_ID if reign is None else reign.sync_state.own_id,
             confirmed_to=None if reign is None else reign.confirmed_to,
             on_newer_epoch=on_newer_epoch,
         )

@@ -29,6 +29,7 @@ from tanist.broker.reign import Reign, SetKeeper
 from tanist.broker.settings import MASTER_ID, BrokerRole
 from tanist.errors import MQError, NoRole, StaleEpoch
 from tanist.ha.replicas import ReplicaTable
+from tanist.store import FlushMode
 from tanist.store.flush import Flusher
 
 _log = logging.getLogger(__name__)
@@ -229,12 +230,17 @@ class Roles:
 
     async def _own_log(self, order: MasterOrder) -> None:
         """Make the log one that a master can go on with: whole, indexed as far as confirmed, in its epoch."""
-        store, epoch = self._state.store, order.epoch
+        store, epoch, last = self._state.store, order.epoch, self._state.store.epochs.last
+        if last is not None and epoch < last.epoch:
+            # Before anything is changed: what such an order says of the set is over too.
+            raise StaleEpoch(f"epoch {epoch} is over: the log has epoch {last.epoch}")
         if store.whole_to < store.log.log_end:
             # The last master sent a part of a record, and nobody will send its rest.
             store.truncate_to(store.whole_to)
         if order.sync_state_set == frozenset((self._broker_id(),)):
-            # Nobody else can be elected, so all that is here stays.
+            # Nobody else can be elected, so all that is here stays, once it is as safe as a send has to be.
+            if store.settings.flush_disk_type is FlushMode.SYNC_FLUSH:
+                store.flush()
             store.dispatcher.confirmed_to = store.log.log_end
         has_more = True
         while has_more:
@@ -247,8 +253,6 @@ class Roles:
             # A controller that gives no leases keeps a master that was away for a moment in its epoch.
             _log.warning("the reign goes on after a restart epoch=%d", epoch)
             return
-        if last is not None and epoch < last.epoch:
-            raise StaleEpoch(f"epoch {epoch} is over: the log has epoch {last.epoch}")
         store.begin_epoch(epoch)
 
     async def _follow(self, order: SlaveOrder, stack: AsyncExitStack) -> None:

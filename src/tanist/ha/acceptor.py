@@ -62,6 +62,8 @@ class Master:
     clock: Clock
     epoch: int = 0
     """Which reign this is, by a controller's word; 0 with fixed roles."""
+    own_id: int = MASTER_ID
+    """The id that the controller gave this replica."""
     confirmed_to: Callable[[], int] | None = None
     """Up to where all replicas in step hold the log; its end if not said."""
     on_newer_epoch: Callable[[int], None] | None = None
@@ -83,6 +85,7 @@ class Master:
             self.epoch,
             epochs=lambda: store.epochs,
             confirmed_to=self.confirmed_to or (lambda: store.log.log_end),
+            own_id=self.own_id,
         )
 
 
@@ -290,8 +293,10 @@ class Acceptor:
             replica.broker_id == broker_id and replica.dialect is Dialect.TANIST
             for replica in self._master.replicas
         )
+        if is_proven or broker_id == self._master.own_id:
+            return False
         is_known = self._master.is_known
-        return not is_proven and (is_known(broker_id) if is_known is not None else broker_id > MASTER_ID)
+        return is_known(broker_id) if is_known is not None else broker_id > MASTER_ID
 
     def _look_at_log(self) -> MasterLog:
         store, log = self._master.store, self._master.store.log

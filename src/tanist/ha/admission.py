@@ -47,12 +47,14 @@ class MasterLog:
         return max(self.log_start, last_file) if self.is_last_file_first else self.log_start
 
 
-def judge_hello(hello: SlaveHello, *, group: str) -> Refused | None:
-    """Whether who calls belongs here at all."""
+def judge_hello(hello: SlaveHello, *, group: str, own_id: int = MASTER_ID) -> Refused | None:
+    """Whether who calls belongs here at all. ``own_id`` is what a controller calls this master."""
     if hello.group != group:
         return Refused(Refusal.WRONG_GROUP, f"this is {group}; brokerName of a slave is its master's")
-    if hello.broker_id == MASTER_ID:
-        return Refused(Refusal.UNKNOWN_REPLICA, f"brokerId {MASTER_ID} is the master's; give slaves others")
+    if hello.broker_id in (MASTER_ID, own_id):
+        return Refused(
+            Refusal.UNKNOWN_REPLICA, f"brokerId {hello.broker_id} is the master's; give slaves others"
+        )
     return None
 
 

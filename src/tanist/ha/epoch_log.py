@@ -16,6 +16,8 @@ class EpochLog:
     """What its log is made of."""
     confirmed_to: Callable[[], int]
     """Up to where all replicas in step hold it."""
+    own_id: int = 0
+    """The id of this replica, which no slave has; 0 if not said."""
 
     @property
     def newest_epochs(self) -> tuple[Epoch, ...]:

@@ -25,7 +25,7 @@ from tanist.ha.actions import (
     TakeAck,
     TrustPeer,
 )
-from tanist.ha.admission import MasterLog, judge_epoch, judge_hello, judge_log, judge_store
+from tanist.ha.admission import MASTER_ID, MasterLog, judge_epoch, judge_hello, judge_log, judge_store
 from tanist.ha.epoch_log import EpochLog
 from tanist.ha.keys import HaKeys
 from tanist.ha.link_times import LinkTimes
@@ -251,7 +251,8 @@ class MasterLink:
 
     def _judge(self, hello: SlaveHello, proof: SlaveProof) -> Verdict:
         log = self.look_at_log()
-        refused = judge_hello(hello, group=self.keys.group) or judge_epoch(proof, self._epoch)
+        own_id = MASTER_ID if self.reign is None else self.reign.own_id
+        refused = judge_hello(hello, group=self.keys.group, own_id=own_id) or judge_epoch(proof, self._epoch)
         if refused is not None:
             return refused
         # A slave with fixed roles knows no epochs: it is served as ever, if its log fits as it is.

@@ -141,3 +141,23 @@ def test_slaves_that_never_get_done_with_cutting_keep_no_other_out(
                         await writer.wait_closed()
 
     asyncio.run(run())
+
+
+def test_a_slave_with_the_id_that_the_controller_gave_the_master_is_refused(tmp_path: Path) -> None:
+    async def run() -> None:
+        with open_store(tmp_path / "m") as log, open_store(tmp_path / "s") as store:
+            log.begin_epoch(1)
+            log.append(make_message())
+            async with serving_log(log, epoch=1, own_id=3) as (address, acceptor):
+                # One of RocketMQ's proves nothing, and says the same.
+                assert not acceptor._may_come_unproven(3)
+                assert acceptor._may_come_unproven(2)
+                follower = make_follower(store, broker_id=3, epoch=1)
+                follower.use_master(address)
+                async with following(follower):
+                    await until(lambda: follower.status.is_refused)
+                    assert "UNKNOWN_REPLICA: brokerId 3 is the master's" in str(follower.status.failure)
+                assert acceptor._master.replicas.refused_counts[CloseKind.REFUSED.value] >= 1
+            assert store.log.log_end == 0
+
+    asyncio.run(run())

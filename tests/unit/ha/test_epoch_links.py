@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from tanist.ha.actions import CloseKind
+from tanist.ha.actions import CloseKind, TellEpochs
 from tanist.model.epochs import Epoch, EpochHistory
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
@@ -286,6 +286,20 @@ def test_a_log_that_agrees_only_before_its_own_first_byte_is_not_cut() -> None:
     assert slave.closed is not None
     assert "begins at 700" in slave.closed.reason
     assert slave.cuts == []
+
+
+@pytest.mark.behaviour("S2-55")
+@pytest.mark.parametrize(
+    ("own", "agreed_to"), [((1, 0), 600), ((2, 0), None)], ids=["in common", "nothing in common"]
+)
+def test_the_epochs_of_both_and_where_they_agree_are_told(
+    own: tuple[int, int], agreed_to: int | None
+) -> None:
+    master, slave = _master((1, 0), (3, 600)), _slave(own, log=LOG[:600] + b"lost")
+    meet(master, slave)
+    assert slave.told == [
+        TellEpochs(epochs_of(own).epochs, epochs_of((1, 0), (3, 600)).epochs, 604, agreed_to)
+    ]
 
 
 def test_a_slave_is_told_that_what_it_lacks_was_deleted_though_no_epoch_is_common_any_more() -> None:
