@@ -102,7 +102,7 @@ def test_an_id_that_was_skipped_is_not_offered_to_another_later() -> None:
     assert skipped.next_id == 10
 
 
-@pytest.mark.parametrize("broker_id", [0, -1, (1 << 63) - 1])
+@pytest.mark.parametrize("broker_id", [0, -1, 4 + MAX_GROUP_REPLICAS + 1, (1 << 63) - 2])
 def test_ids_are_positive_and_leave_room_for_the_next(broker_id: int) -> None:
     with pytest.raises(ResponseError) as refusal:
         registering.apply_id(group(), wants(broker_id))
@@ -113,7 +113,7 @@ def test_a_group_does_not_grow_without_bound() -> None:
     full = group(ids=range(1, MAX_GROUP_REPLICAS + 1))
     with pytest.raises(ResponseError, match="128 replicas"):
         registering.apply_id(full, wants(MAX_GROUP_REPLICAS + 1))
-    for long in (wants(1, "x" * 600), wants(1, "")):
+    for long in (wants(1, "x" * 600), wants(1, ""), wants(1, ";5")):
         with pytest.raises(ResponseError, match="512 characters") as refusal:
             registering.apply_id(None, long)
         assert refusal.value.code == R.CONTROLLER_INVALID_REQUEST
