@@ -25,7 +25,6 @@ from bench.table import Row
 from tests.support.partners import PartnerMissing
 
 ROUNDS = 10
-_LOSS_ROUNDS = 5
 _REJOIN_ROUNDS = 3
 _PRODUCER_S = 1.0
 _SILENT_S = 5.0
@@ -58,7 +57,7 @@ _PARTS: dict[str, tuple[Callable[[Path, int], list[Row]], int]] = {
     "kill": (_kill, ROUNDS),
     "freeze": (_freeze, ROUNDS),
     "cut": (_cut, ROUNDS),
-    "loss": (loss_rows, _LOSS_ROUNDS),
+    "loss": (loss_rows, ROUNDS),
     "rejoin": (rejoin_rows, _REJOIN_ROUNDS),
 }
 
@@ -88,8 +87,8 @@ def _rows(fault: Fault, ours: list[Failover], peer: list[Failover]) -> list[Row]
         p50, peer_p50 = statistics.median(mine), statistics.median(theirs)
         return Row(
             what,
-            f"p50 {p50:.2f} s, worst {mine[-1]:.2f} s",
-            f"RocketMQ p50 {peer_p50:.2f} s, worst {theirs[-1]:.2f} s",
+            f"{p50:.2f} / {mine[-1]:.2f} s",
+            f"RocketMQ {peer_p50:.2f} / {theirs[-1]:.2f} s",
             p50 / peer_p50,
             target,
             None if is_met is None else is_met(mine, theirs),
@@ -97,7 +96,12 @@ def _rows(fault: Fault, ours: list[Failover], peer: list[Failover]) -> list[Row]
 
     is_kill = fault is KILL
     return [
-        row(f"{fault.name}, {len(ours)} times: a new master is elected", lambda one: one.elected_s, "", None),
+        row(
+            f"{fault.name}, {len(ours)} times, p50 / worst: a master is elected",
+            lambda one: one.elected_s,
+            "",
+            None,
+        ),
         row(
             "  a raw send succeeds",
             lambda one: one.raw_s,

@@ -92,17 +92,17 @@ def _rows(ours: list[_Rejoin], peer: list[_Rejoin]) -> list[Row]:
     worst = max(one.transfer_s for one in ours)
     return [
         Row(
-            "old master with 1 GiB in common, start to TRANSFER",
-            f"p50 {transfer:.2f} s, worst {worst:.2f} s",
-            f"RocketMQ p50 {peer_transfer:.2f} s, worst {max(one.transfer_s for one in peer):.2f} s",
+            f"old master with 1 GiB in common, {len(ours)} times, p50 / worst: start to TRANSFER",
+            f"{transfer:.2f} / {worst:.2f} s",
+            f"RocketMQ {peer_transfer:.2f} / {max(one.transfer_s for one in peer):.2f} s",
             transfer / peer_transfer,
             f"worst ≤ {_REJOIN_S:g} s",
             worst <= _REJOIN_S,
         ),
         Row(
-            "  in the sync state set again",
-            f"p50 {in_set:.2f} s",
-            f"RocketMQ p50 {peer_in_set:.2f} s",
+            "  p50: in the sync state set again",
+            f"{in_set:.2f} s",
+            f"RocketMQ {peer_in_set:.2f} s",
             in_set / peer_in_set,
             "",
             None,

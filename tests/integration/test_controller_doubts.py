@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,7 +19,7 @@ from tests.support.conditions import until
 from tests.support.controller_site import site
 from tests.support.faulty_registry import FaultyRegistry
 from tests.support.played_replicas import (
-    TIMEOUT_MS,
+    SHORT_MS,
     PlayedReplica,
     beating,
     controlling,
@@ -29,7 +30,9 @@ from tests.support.played_replicas import (
 from tests.support.reigning import NAME
 
 C, R = RequestCode, ResponseCode
-TIMEOUT_S = TIMEOUT_MS / 1000
+TIMEOUT_S = SHORT_MS / 1000
+
+Impatient = partial(PlayedReplica, timeout_ms=SHORT_MS)
 
 
 class LateRegistry(FaultyRegistry):
@@ -59,8 +62,8 @@ async def wait_for_live(asker: PlayedReplica, at: str, count: int) -> None:
 
 def test_a_heartbeat_without_a_session_under_the_masters_id_ends_no_lease(tmp_path: Path) -> None:
     async def scenario() -> None:
-        master, slave = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2")
-        stranger = PlayedReplica(1)
+        master, slave = Impatient(1, session="s1"), Impatient(2, session="s2")
+        stranger = Impatient(1)
         async with controlling(tmp_path) as controller, replicas(master, slave, stranger):
             at = controller.address
             await reign(controller, master, slave)
@@ -77,7 +80,7 @@ def test_a_heartbeat_without_a_session_under_the_masters_id_ends_no_lease(tmp_pa
 
 def test_a_leader_that_is_sure_again_elects_whom_it_could_not_while_in_doubt(tmp_path: Path) -> None:
     async def scenario() -> None:
-        master, slave = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2", timeout_ms=60_000)
+        master, slave = Impatient(1, session="s1"), Impatient(2, session="s2", timeout_ms=60_000)
         async with site(tmp_path, 1) as controllers, replicas(master, slave):
             at, (sessions,) = controllers.addresses[0], controllers.sessions
             await reign(controllers.controllers[0], master, slave)
@@ -94,8 +97,8 @@ def test_a_leader_that_is_sure_again_elects_whom_it_could_not_while_in_doubt(tmp
 
 def test_a_master_has_its_lease_again_without_asking_when_a_change_was_in_doubt(tmp_path: Path) -> None:
     async def scenario() -> None:
-        master = PlayedReplica(1, session="s1", timeout_ms=60_000)
-        slave = PlayedReplica(2, session="s2", timeout_ms=60_000)
+        master = Impatient(1, session="s1", timeout_ms=60_000)
+        slave = Impatient(2, session="s2", timeout_ms=60_000)
         async with site(tmp_path, 1) as controllers, replicas(master, slave):
             at, (sessions,) = controllers.addresses[0], controllers.sessions
             await reign(controllers.controllers[0], master, slave)
@@ -112,7 +115,7 @@ def test_an_election_that_fails_for_no_known_reason_is_tried_again_and_harms_no_
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        master, slave = PlayedReplica(1), PlayedReplica(2, timeout_ms=60_000)
+        master, slave = Impatient(1), Impatient(2, timeout_ms=60_000)
         async with site(tmp_path, 1) as controllers, replicas(master, slave):
             at, (sessions,) = controllers.addresses[0], controllers.sessions
             await reign(controllers.controllers[0], master, slave)
@@ -132,7 +135,7 @@ def test_a_group_whose_record_can_not_be_read_is_not_told_of_all_the_time(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        replica = PlayedReplica(1, session="s1")
+        replica = Impatient(1, session="s1")
         async with SqliteHome(tmp_path / "registry.db") as home:
             await (await home.open_session(10)).commit(Create(group_path(NAME), b"{"))
         async with (
@@ -150,7 +153,7 @@ def test_a_group_whose_record_can_not_be_read_is_not_told_of_all_the_time(
 
 def test_a_member_that_was_emptied_does_not_reign_before_one_that_has_the_log_is_back(tmp_path: Path) -> None:
     async def scenario() -> None:
-        master, slave = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2", timeout_ms=60_000)
+        master, slave = Impatient(1, session="s1"), Impatient(2, session="s2", timeout_ms=60_000)
         async with controlling(tmp_path) as controller, replicas(master, slave):
             at = controller.address
             await reign(controller, master, slave)
@@ -166,7 +169,7 @@ def test_a_member_that_was_emptied_does_not_reign_before_one_that_has_the_log_is
 
 def test_a_member_that_has_the_log_again_is_elected_by_a_heartbeat_that_says_so(tmp_path: Path) -> None:
     async def scenario() -> None:
-        master, slave = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2", timeout_ms=60_000)
+        master, slave = Impatient(1, session="s1"), Impatient(2, session="s2", timeout_ms=60_000)
         async with controlling(tmp_path) as controller, replicas(master, slave):
             at = controller.address
             await reign(controller, master, slave)
@@ -181,7 +184,7 @@ def test_a_member_that_has_the_log_again_is_elected_by_a_heartbeat_that_says_so(
 
 def test_a_controller_knows_that_it_leads_by_a_try_that_was_made_late(tmp_path: Path) -> None:
     async def scenario() -> None:
-        asker = PlayedReplica(1)
+        asker = Impatient(1)
 
         @asynccontextmanager
         async def open_session() -> AsyncGenerator[Registry]:
@@ -202,9 +205,9 @@ def test_a_controller_knows_that_it_leads_by_a_try_that_was_made_late(tmp_path: 
 
 def test_a_report_of_death_under_a_wrong_name_leaves_no_group_without_a_master(tmp_path: Path) -> None:
     async def scenario() -> None:
-        master = PlayedReplica(1, session="s1", timeout_ms=1_500)
-        slave = PlayedReplica(2, session="s2", timeout_ms=60_000)
-        stranger = PlayedReplica(1, session="s1", name="other")
+        master = Impatient(1, session="s1", timeout_ms=1_500)
+        slave = Impatient(2, session="s2", timeout_ms=60_000)
+        stranger = Impatient(1, session="s1", name="other")
         async with controlling(tmp_path) as controller, replicas(master, slave, stranger):
             at = controller.address
             await reign(controller, master, slave)
@@ -216,7 +219,7 @@ def test_a_report_of_death_under_a_wrong_name_leaves_no_group_without_a_master(t
 
 def test_two_operators_do_not_replace_a_master_at_once(tmp_path: Path) -> None:
     async def scenario() -> None:
-        first, second = PlayedReplica(1, session="s1"), PlayedReplica(2, session="s2")
+        first, second = Impatient(1, session="s1"), Impatient(2, session="s2")
         async with controlling(tmp_path) as controller, replicas(first, second):
             at = controller.address
             await reign(controller, first, second)
@@ -231,7 +234,7 @@ def test_two_operators_do_not_replace_a_master_at_once(tmp_path: Path) -> None:
 
 def test_whoever_asks_for_more_groups_than_there_can_be_is_refused(tmp_path: Path) -> None:
     async def scenario() -> None:
-        replica = PlayedReplica(1)
+        replica = Impatient(1)
         async with controlling(tmp_path) as controller, replicas(replica):
             at = controller.address
             await reign(controller, replica)

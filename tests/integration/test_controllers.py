@@ -103,7 +103,6 @@ def test_an_election_that_the_registry_did_not_take_is_tried_again(tmp_path: Pat
         async with site(tmp_path, 1) as controllers, replicas(master, slave):
             at, (sessions,) = controllers.addresses[0], controllers.sessions
             await reign(controllers.controllers[0], master, slave)
-            await slave.beat(at, heartbeat_timeout_ms=60_000)
             sessions.seen[-1].is_away = True
             await master.disconnect()
             await asyncio.sleep(0.1)
@@ -118,13 +117,12 @@ def test_a_leader_in_doubt_promises_nothing_and_sees_to_what_happened_when_it_is
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
-        leased = PlayedReplica(1, session="s1", name="other", timeout_ms=60_000)
+        leased = PlayedReplica(1, session="s1", name="other")
         master, slave = PlayedReplica(1), PlayedReplica(2)
         async with site(tmp_path, 1) as controllers, replicas(master, slave, leased):
             at, (sessions,) = controllers.addresses[0], controllers.sessions
             await reign(controllers.controllers[0], leased)
             await reign(controllers.controllers[0], master, slave)
-            await slave.beat(at, heartbeat_timeout_ms=60_000)
             assert await leased.beat(at) == 1
             sessions.seen[-1].is_in_doubt = True
             assert await leased.beat(at) is None
@@ -150,8 +148,8 @@ def test_a_leader_in_doubt_promises_nothing_and_sees_to_what_happened_when_it_is
 
 def test_a_death_that_was_told_to_a_follower_is_known_when_it_leads(tmp_path: Path) -> None:
     async def scenario() -> None:
-        master = PlayedReplica(1, session="s1", timeout_ms=60_000)
-        slave = PlayedReplica(2, session="s2", timeout_ms=60_000)
+        master = PlayedReplica(1, session="s1")
+        slave = PlayedReplica(2, session="s2")
         async with site(tmp_path, 2) as controllers, replicas(master, slave):
             old = await controllers.leader(master)
             await reign(controllers.controllers[old], master, slave)

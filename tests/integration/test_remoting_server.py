@@ -1,6 +1,8 @@
 """A server and raw peers over loopback sockets."""
 
 import asyncio
+import contextlib
+import gc
 import logging
 import resource
 import socket
@@ -334,6 +336,23 @@ def test_answers_given_before_the_stop_arrive_and_then_the_connection_ends(run: 
                 assert await peer.is_closed()
 
     run(scenario())
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_peer_that_is_accepted_as_the_server_stops_is_closed_with_the_others(turns: int) -> None:
+    async def scenario() -> None:
+        server = RemotingServer(HANDLERS)
+        await server.start("127.0.0.1", 0)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=5) as peer:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await server.close(1.0)
+            # What was left open would be warned of, and keep its peer waiting.
+            with contextlib.suppress(ConnectionResetError):
+                assert peer.recv(1) == b""
+
+    asyncio.run(scenario())
+    gc.collect()
 
 
 @on_both_loops

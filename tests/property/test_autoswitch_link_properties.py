@@ -18,6 +18,7 @@ from tanist.ha.actions import (
     SlaveAction,
     StartTransfer,
     TakeAck,
+    TellEpochs,
     TruncateTo,
 )
 from tanist.model.epochs import EpochHistory
@@ -105,7 +106,7 @@ class _Pair:
                     self.do_slave(self.slave.on_truncated())
                 case ConfirmTo(confirmed_to):
                     assert confirmed_to <= len(self.held)
-                case FollowLog():
+                case FollowLog() | TellEpochs():
                     pass
                 case _:
                     raise AssertionError(action)

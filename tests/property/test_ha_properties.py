@@ -263,6 +263,7 @@ def slave_proofs(draw: st.DrawFn) -> SlaveProof:
         tail_bytes,
         draw(st.sampled_from(ha_link.AckKind)),
         draw(st.integers(1, 2**63 - 1)),
+        draw(st.booleans()),
     )
 
 

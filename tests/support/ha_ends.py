@@ -1,7 +1,7 @@
 """A master's port and a slave's follower, each on a store of its own and without the brokers around them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -24,7 +24,9 @@ def make_follower(
     *,
     broker_id: int = 1,
     refuses: bool = False,
+    refuses_cuts: bool = False,
     epoch: int = 0,
+    ask_if_rocketmq: Callable[[], Awaitable[bool]] | None = None,
 ) -> Follower:
     """A slave, which may find its disk full. With an epoch a controller told it of its master."""
 
@@ -32,6 +34,11 @@ def make_follower(
         if refuses:
             raise NotWritable("the disk is full")
         return store.append_raw(log_offset, body)
+
+    async def truncate_to(log_offset: int) -> None:
+        if refuses_cuts:
+            raise NotWritable("the disk is full")
+        store.truncate_to(log_offset)
 
     def confirm_to(log_offset: int) -> None:
         store.dispatcher.confirmed_to = log_offset
@@ -43,13 +50,14 @@ def make_follower(
             settings=settings or HaSettings(),
             broker_id=broker_id,
             append=append,
-            truncate_to=store.truncate_to,
+            truncate_to=truncate_to,
             begin_epoch=store.follow_epoch,
             confirm_to=confirm_to,
             when_flushed=lambda _end, done: done(FlushOutcome.FLUSHED),
             sink=None,
             clock=SystemClock(),
             epoch=epoch,
+            ask_if_rocketmq=ask_if_rocketmq,
         )
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from tanist.errors import RemoteProtocolError
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
+    MAX_MESSAGE_BYTES,
     Accepted,
     Authentication,
     HelloReader,
@@ -64,7 +65,7 @@ def say_hello(
     second_arrived = _arrive(at_slave, between(1, second))
     decode_master_hello(second_arrived, secret)
     _believe(master_proof(slave_secret, slave_hello=first, master_hello=second_arrived), second_arrived)
-    at_slave.trust_peer()
+    at_slave.trust_peer(MAX_MESSAGE_BYTES)
 
     third = encode_slave_proof(SLAVE_PROOF, secret)
     third += slave_proof(slave_secret, slave_hello=first, master_hello=second_arrived, slave_proof=third)

@@ -21,9 +21,9 @@ from tanist.ha.actions import (
     TrustPeer,
 )
 from tanist.ha.admission import MasterLog
+from tanist.ha.epoch_log import EpochLog
 from tanist.ha.keys import HaKeys
 from tanist.ha.master_link import MasterLink
-from tanist.ha.reign import Reign
 from tanist.ha.slave_link import SlaveLink, SlaveLog
 from tanist.model.epochs import Epoch, EpochHistory
 from tanist.model.offsets import LogOffset
@@ -82,8 +82,10 @@ class MasterSide:
     sent: bytes = b""
 
     def __post_init__(self) -> None:
-        reign = Reign(self.epoch, lambda: self.epochs, lambda: self.confirmed_to) if self.epoch else None
-        self.link = MasterLink(self.keys, self.nonce, self.look, 0.0, HEARTBEAT_S, SILENCE_S, reign)
+        epoch_log = (
+            EpochLog(self.epoch, lambda: self.epochs, lambda: self.confirmed_to) if self.epoch else None
+        )
+        self.link = MasterLink(self.keys, self.nonce, self.look, 0.0, HEARTBEAT_S, SILENCE_S, epoch_log)
 
     def look(self) -> MasterLog:
         return MasterLog(

@@ -26,10 +26,14 @@ from tanist.protocol.headers.controller import (
     ReportDeadBrokerRequest,
 )
 from tanist.remoting import Connection, RemotingClient, RemotingServer
+from tests.support.conditions import turns
 from tests.support.reigning import CLUSTER, NAME, asks, heartbeat
 
-TIMEOUT_MS = 400
-"""How long a played broker may be silent, unless a test says otherwise."""
+LONG_MS = 60_000
+"""How long a played broker may be silent, unless a test says otherwise: longer than the test."""
+SHORT_MS = 1_000
+"""For tests in which somebody is missed."""
+_BEAT_S = 0.05
 _DEADLINE_S = 10.0
 
 
@@ -48,7 +52,7 @@ class PlayedReplica:
     """A broker of one group. It has a port of its own, on which it hears of new masters."""
 
     def __init__(
-        self, broker_id: int, *, session: str | None = None, name: str = NAME, timeout_ms: int = TIMEOUT_MS
+        self, broker_id: int, *, session: str | None = None, name: str = NAME, timeout_ms: int = LONG_MS
     ) -> None:
         self.broker_id = broker_id
         self.timeout_ms = timeout_ms
@@ -192,6 +196,8 @@ def in_time(scenario: Coroutine[Any, Any, None]) -> None:
     async def limited() -> None:
         async with asyncio.timeout(60):
             await scenario
+        # A connection that came while its server stopped is closed a little later.
+        await turns()
 
     asyncio.run(limited())
 
@@ -208,13 +214,15 @@ async def replicas(*played: PlayedReplica) -> AsyncGenerator[None]:
 async def reign(controller: Controller, master: PlayedReplica, *slaves: PlayedReplica) -> None:
     """Have the first of these elected, and the others in step with it."""
     at = controller.address
-    for each in (master, *slaves):
+    everybody = (master, *slaves)
+    for each in everybody:
         await each.join(at)
-    answer = await master.elect(at)
-    assert answer.code == ResponseCode.SUCCESS, answer.remark
-    if slaves:
-        ids = [each.broker_id for each in (master, *slaves)]
-        assert (await master.set_members(at, *ids)).code == ResponseCode.SUCCESS
+    async with beating(*everybody, at=[at]):
+        answer = await master.elect(at)
+        assert answer.code == ResponseCode.SUCCESS, answer.remark
+        if slaves:
+            ids = [each.broker_id for each in everybody]
+            assert (await master.set_members(at, *ids)).code == ResponseCode.SUCCESS
 
 
 @asynccontextmanager
@@ -225,7 +233,7 @@ async def beating(*played: PlayedReplica, at: Sequence[str]) -> AsyncGenerator[N
         while True:
             with suppress(RemotingError):
                 await one.heartbeat(address)
-            await asyncio.sleep(one.timeout_ms / 1000 / 8)
+            await asyncio.sleep(_BEAT_S)
 
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(beat(one, address)) for one in played for address in at]

@@ -66,6 +66,7 @@ class PlayedReplica:
         self.leases: list[tuple[int, float, float]] = []
         self.void_count = 0
         self.sets: list[SetOrder] = []
+        self.is_learner = False
 
     def of(
         self, root: Path, settings: BrokerSettings, *, clock: Clock | None = None, session_id: str = "s1"
@@ -84,6 +85,7 @@ class PlayedReplica:
             on_lease_void=self._on_void,
             on_set=self.sets.append,
             clock=clock or VirtualClock(),
+            is_learner=self.is_learner,
         )
 
     def _on_void(self) -> None:

@@ -26,6 +26,7 @@ NAME = "broker-a"
 _SECRET = "the secret of all replicas, long and random"
 _TIMEOUT_S = 60.0
 _POLL_S = 0.01
+_TOLD_CHARACTERS = 3_000
 
 
 class ControllerProcess(ServedProcess):
@@ -87,12 +88,20 @@ class GroupProcess:
             for replica in self.replicas:
                 if replica.address == address and replica is not besides:
                     return replica
-            assert time.monotonic() < deadline_s, f"no new master; the controller says {address}"
+            assert time.monotonic() < deadline_s, f"the master is still {address}\n{self._told()}"
             time.sleep(_POLL_S)
 
     def wait_in_step(self, count: int | None = None) -> None:
         """Wait until so many replicas are in the sync state set, by default all."""
-        self.view.wait_for_set(NAME, size=len(self.replicas) if count is None else count)
+        try:
+            self.view.wait_for_set(NAME, size=len(self.replicas) if count is None else count)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self._told()}") from error
+
+    def _told(self) -> str:
+        """The last that each process said, the controller first."""
+        processes = [self.controller.process, *(replica.process for replica in self.replicas)]
+        return "\n\n".join(process.output()[-_TOLD_CHARACTERS:] for process in processes)
 
     def _start_replica(self, number: int) -> BrokerProcess:
         return BrokerProcess(

@@ -27,6 +27,7 @@ from tanist.broker.acl import AccessGuard, AclFiles
 from tanist.broker.chores import doing_chores
 from tanist.broker.client_ports import ClientPorts, port_error
 from tanist.broker.clients import ClientTable
+from tanist.broker.controlled.identity import IdentityFiles
 from tanist.broker.controlled_role import ControlledRole, without_role
 from tanist.broker.delays.rules import DelayRules
 from tanist.broker.delays.table import DelayTable
@@ -87,7 +88,7 @@ class Broker:
 
         ``topics`` are there when it begins to serve; those that the store has already stay as they are.
         """
-        self._settings = without_role(settings) if settings.enable_controller_mode else settings
+        self._settings = _first(settings)
         self._has_fast_port = settings.listen_port != 0
         self._store_settings = store_settings
         self._limits = limits or ServerLimits()
@@ -117,7 +118,13 @@ class Broker:
                 self._ha = msgspec.structs.replace(self._ha, ha_listen_port=ha_bound.getsockname()[1])
             if self._settings.is_slave or self._settings.enable_controller_mode:
                 root = Path(self._settings.store_path_root_dir)
-                rounds = SlaveRounds(partial(self._serving, ha_bound), bound, root, self._clock)
+                rounds = SlaveRounds(
+                    partial(self._serving, ha_bound),
+                    bound,
+                    root,
+                    self._clock,
+                    forget_identity=self._forget_identity,
+                )
                 async with rounds.serving():
                     yield
             else:
@@ -162,7 +169,12 @@ class Broker:
                             yield
                     finally:
                         # Another round goes on with what was changed while this one ran.
-                        self._settings, self._store_settings = state.config.broker, state.config.store
+                        self._settings, self._store_settings = _first(state.config.broker), state.config.store
+
+    def _forget_identity(self) -> None:
+        """Also where the settings keep it out of the store's folder, which is set aside with the log."""
+        if self._settings.enable_controller_mode:
+            IdentityFiles(Disk(), self._settings).forget()
 
     def _make_state(self, root: Path, store: MessageStore, flusher: Flusher, host: bytes) -> BrokerState:
         disk = Disk()
@@ -259,3 +271,8 @@ class Broker:
                 yield
         finally:
             await registration.unregister()
+
+
+def _first(settings: BrokerSettings) -> BrokerSettings:
+    """What a broker begins with: where a controller gives the role, none."""
+    return without_role(settings) if settings.enable_controller_mode else settings

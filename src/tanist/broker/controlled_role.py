@@ -82,6 +82,7 @@ class ControlledRole:
             on_lease_void=self._on_lease_void,
             on_set=self._on_set,
             clock=state.clock,
+            is_learner=state.ha.async_learner,
         )
 
     def _make_client(self, on_disconnect: Callable[[str], None]) -> RemotingClient:

@@ -100,7 +100,8 @@ class Duties:
             "old log": partial(drop_when_in_step, state),
         }
         self.ports.serve_as_slave()
-        with listed(state.writer.on_appended, following.on_appended):
+        indexed = listed(state.store.dispatcher.listeners, following.on_indexed)
+        with listed(state.writer.on_appended, following.on_appended), indexed:
             try:
                 async with running(self.tasks, chores):
                     following.sync.start(self.tasks)

@@ -5,12 +5,15 @@ from tanist.broker.registration import MasterPlace
 from tanist.broker.state import BrokerState
 from tanist.broker.tables_gap import tables_gap
 from tanist.broker.tables_sink import TablesSink
-from tanist.errors import ForeignLog
+from tanist.errors import ForeignLog, MQError
 from tanist.ha.settings import HaCompatibility
 from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.replication import HARuntimeInfo
-from tanist.protocol.codes import RequestCode
+from tanist.protocol.codes import Language, RequestCode
+from tanist.protocol.command import Command
 from tanist.remoting import RemotingClient
+
+_WHO_S = 1.0
 
 
 class Following:
@@ -21,17 +24,28 @@ class Following:
         self._client = client
         self._sink = sink = TablesSink(state)
         self.follower = state.replication.make_follower(
-            sink, broker_id=state.settings.broker_id, epoch=state.epoch
+            sink,
+            broker_id=state.settings.broker_id,
+            epoch=state.epoch,
+            ask_if_rocketmq=self._is_rocketmq,
         )
         self.sync = MetadataSync(state, client, is_pushed=self._is_pushed, check_master=self._check_master)
         self.on_appended = sink.on_appended
         """To be called when the log has grown."""
+        self._missed_topics: set[str] = set()
 
     def use_master(self, place: MasterPlace) -> None:
         """The master is here now."""
         self._state.replication.master_address = place.address
         self.follower.use_master(place.ha_address)
         self.sync.use_master(place.address)
+
+    def on_indexed(self, topic: str, _queue_id: int, _next_offset: int) -> None:
+        """The log has messages of this topic. A master of RocketMQ does not tell us that it made it."""
+        is_missing = topic not in self._missed_topics and self._state.topics.find(topic) is None
+        if is_missing and not self._is_pushed():
+            self._missed_topics.add(topic)
+            self.sync.hasten()
 
     def tables_gap(self) -> str | None:
         """What this slave would lack as master; None if nothing."""
@@ -41,6 +55,18 @@ class Following:
         """Whether the link brings the tables, so that nobody is asked for them."""
         status = self.follower.status
         return self.follower.is_transferring and status.dialect is not None and status.dialect.has_tables
+
+    async def _is_rocketmq(self) -> bool:
+        """Whether the master says that it is written in Java, whatever else it says."""
+        address = self._state.replication.master_address
+        if address is None:
+            return False
+        request = Command.request(RequestCode.GET_BROKER_HA_STATUS)
+        try:
+            answer = await self._client.request(address, request, timeout_s=_WHO_S)
+        except MQError:
+            return False
+        return answer.language is Language.JAVA
 
     async def _check_master(self, master: str) -> None:
         """Raise ForeignLog if the master's tables are not for our log.

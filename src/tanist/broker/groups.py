@@ -106,7 +106,7 @@ class GroupTable:
 
     def require(self, group: str) -> SubscriptionGroupConfig:
         """The group, made if need be. Raises ResponseError if it is not there and can not come."""
-        found = self.ensure(group)
+        found = self.find(group) or self.ensure(group)
         if found is None:
             raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, self.absence(group))
         return found

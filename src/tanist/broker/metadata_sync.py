@@ -1,7 +1,8 @@
 """Asks the master for its tables, by RocketMQ's requests: for slaves of whoever does not push them.
 
-The first time 3 s after the broker became a slave, then every 10 s: topics, consumer offsets, delay
-offsets, groups. One that fails is told in the log and the rest go on. Where the master is, is for the
+The first time 3 s after the broker became a slave, then every 10 s, and soon when the log tells of a topic
+that is not in our table: topics, consumer offsets, delay offsets, groups. One that fails is told in the log
+and the rest go on. Where the master is, is for the
 registration to find out; while it does not know, there is nothing to ask.
 
 While Tanist's own link brings the tables as they change (``tables_sink``), nobody is asked.
@@ -10,7 +11,7 @@ While Tanist's own link brings the tables as they change (``tables_sink``), nobo
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from tanist.broker.settings import FAST_PORT_DISTANCE
@@ -33,6 +34,8 @@ _log = logging.getLogger(__name__)
 
 FIRST_S = 3.0
 PERIOD_S = 10.0
+LEAST_S = 1.0
+"""So long is between the beginnings of two runs, however much there is to ask for."""
 _TIMEOUT_S = 3.0
 
 
@@ -81,7 +84,7 @@ class MetadataSync:
         self._steps = _steps(state)
         self._failures = ToldFailures()
         self._running = asyncio.Lock()
-        self._over = asyncio.Event()
+        self._schedule = _Schedule(RunTimes(state.clock.monotonic_s()))
         self._tasks: set[asyncio.Task[None]] = set()
         self._master: str | None = None
         self._got: set[str] = set()
@@ -103,16 +106,22 @@ class MetadataSync:
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """The broker is a slave from now on: forget an earlier master, and begin a new schedule."""
         self.stop()
-        self._over = asyncio.Event()
+        self._schedule = _Schedule(RunTimes(self._state.clock.monotonic_s()))
         self._got.clear()
-        task = tasks.create_task(self._keep_asking(self._over))
+        task = tasks.create_task(self._keep_asking(self._schedule))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def stop(self) -> None:
         """The broker is no slave any more. A run that is under way ends by itself, and changes nothing."""
-        self._over.set()
+        self._schedule.is_over = True
+        self._schedule.changed.set()
         self._master = None
+
+    def hasten(self) -> None:
+        """Something is missing that the master has: ask it soon."""
+        self._schedule.times.hasten(self._state.clock.monotonic_s())
+        self._schedule.changed.set()
 
     async def close(self) -> None:
         """The broker stops: end the schedule and what is under way."""
@@ -130,13 +139,13 @@ class MetadataSync:
             for step in self._steps:
                 await self._try(step.name, partial(self._sync, step))
 
-    async def _keep_asking(self, over: asyncio.Event) -> None:
-        clock = self._state.clock
-        times = RunTimes(clock.monotonic_s())
-        while not over.is_set():
+    async def _keep_asking(self, schedule: "_Schedule") -> None:
+        clock, times = self._state.clock, schedule.times
+        while not schedule.is_over:
+            schedule.changed.clear()
             try:
                 async with asyncio.timeout(times.wait_s(clock.monotonic_s())):
-                    await over.wait()
+                    await schedule.changed.wait()
             except TimeoutError:
                 times.on_run(clock.monotonic_s())
                 try:
@@ -191,14 +200,29 @@ class RunTimes:
 
     def __init__(self, now_s: float) -> None:
         self._next_s = now_s + FIRST_S
+        self._run_s = now_s - LEAST_S
 
     def wait_s(self, now_s: float) -> float:
         return max(0.0, self._next_s - now_s)
 
     def on_run(self, now_s: float) -> None:
         """A run begins. Those that were missed are not made up for."""
+        self._run_s = now_s
         missed_count = (now_s - self._next_s) // PERIOD_S
         self._next_s = now_s + PERIOD_S if missed_count else self._next_s + PERIOD_S
+
+    def hasten(self, now_s: float) -> None:
+        """A run is wanted as soon as may be."""
+        self._next_s = min(self._next_s, max(now_s, self._run_s + LEAST_S))
+
+
+@dataclass(slots=True)
+class _Schedule:
+    """The runs of one time as a slave."""
+
+    times: RunTimes
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    is_over: bool = False
 
 
 def fast_address(address: str) -> str:

@@ -1,7 +1,7 @@
 """Reads one queue for a pull: what there is from an offset on, filtered, as few pieces as can be."""
 
 from collections.abc import Callable, Iterable, Iterator
-from enum import Enum
+from enum import StrEnum
 from typing import NamedTuple
 
 from tanist.protocol.queue_entry import ENTRY_BYTES, FILLER_SIZE, EntryFields, find_run
@@ -15,7 +15,7 @@ _SLOW_CHUNK_ENTRIES = 4
 """How many entries are fetched at once if looking at each takes time, so that few of them are looked at."""
 
 
-class Outcome(Enum):
+class Outcome(StrEnum):
     """What a pull found; the names are the remarks that clients show."""
 
     FOUND = "FOUND"
@@ -37,6 +37,8 @@ class QueueRead(NamedTuple):
     max_offset: int
     pieces: list[memoryview]
     message_count: int = 0
+    size_bytes: int = 0
+    """Of all pieces together."""
 
 
 def read_queue(
@@ -76,7 +78,8 @@ def read_queue(
     )
     outcome = Outcome.FOUND if message_count else Outcome.NO_MATCHED_MESSAGE
     pieces = [store.log.read(start, end - start) for start, end in runs]
-    return QueueRead(outcome, next_offset, low, high, pieces, message_count)
+    size_bytes = sum(end - start for start, end in runs)
+    return QueueRead(outcome, next_offset, low, high, pieces, message_count, size_bytes)
 
 
 def _read_run(
@@ -87,9 +90,16 @@ def _read_run(
     run = find_run(entries)
     if run is None or run[1] > max_bytes:
         return None
+    start, size_bytes = run
     count = len(entries) // ENTRY_BYTES
     return QueueRead(
-        Outcome.FOUND, queue_offset + count, queue.min_offset, queue.max_offset, [store.log.read(*run)], count
+        Outcome.FOUND,
+        queue_offset + count,
+        queue.min_offset,
+        queue.max_offset,
+        [store.log.read(start, size_bytes)],
+        count,
+        size_bytes,
     )
 
 

@@ -31,8 +31,18 @@ Round = Callable[[socket.socket, "SlaveRounds"], AbstractAsyncContextManager[Non
 class SlaveRounds:
     """The rounds of one slave, whose store is in ``root``."""
 
-    def __init__(self, serve: Round, bound: socket.socket, root: Path, clock: Clock) -> None:
+    def __init__(
+        self,
+        serve: Round,
+        bound: socket.socket,
+        root: Path,
+        clock: Clock,
+        *,
+        forget_identity: Callable[[], None] | None = None,
+    ) -> None:
+        """``forget_identity`` has the next round be given another id by the controller, if there is one."""
         self._serve = serve
+        self._forget_identity = forget_identity
         self._bound = bound
         self._root = root
         self._clock = clock
@@ -77,6 +87,9 @@ class SlaveRounds:
     async def _set_aside(self) -> None:
         """What can not be set aside stays, and is served again: an old log is better than none."""
         try:
+            if self._forget_identity is not None:
+                # First: an id with an empty log would be believed to hold what it acked.
+                await asyncio.to_thread(self._forget_identity)
             # What an earlier rebuild has set aside was the whole log, and this may be a part of it.
             await asyncio.to_thread(set_aside, self._root, self._clock.now_ms(), earlier=Earlier.KEEP)
         except (MQError, OSError) as error:

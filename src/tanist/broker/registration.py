@@ -54,6 +54,8 @@ class Registration:
         self._master_listener: Callable[[MasterPlace], None] | None = None
         self.is_on = is_on
         """Whether name servers are told at all: not before a broker has a role."""
+        self._told_id: int | None = None
+        """The id under which they know this broker, as far as it has told them."""
 
     def on_master(self, listener: Callable[[MasterPlace], None] | None) -> None:
         """Have ``listener`` told where the master is, whenever that is another place than before."""
@@ -62,6 +64,11 @@ class Registration:
 
     def role_changed(self) -> None:
         """Register again at once, as what the broker is now."""
+        self._changed.set()
+
+    def withdraw(self) -> None:
+        """Have name servers forget this broker until ``is_on`` is set again: it serves nobody."""
+        self.is_on = False
         self._changed.set()
 
     def topics_changed(self) -> None:
@@ -90,7 +97,10 @@ class Registration:
     async def register(self) -> None:
         """Register with every name server now. What fails is told in the log and tried again later."""
         if not self.is_on:
+            if self._told_id is not None:
+                await self.unregister()
             return
+        self._told_id = self._state.settings.broker_id
         answers = await self._tell_all(self._registration, _TIMEOUT_S)
         if self._state.settings.is_slave:
             self._find_master(answers)
@@ -100,6 +110,7 @@ class Registration:
     async def unregister(self) -> None:
         """Have every name server forget this broker: clients stop coming at once."""
         await self._tell_all(self._unregistration, _FAREWELL_TIMEOUT_S)
+        self._told_id = None
 
     def _again_s(self) -> float:
         """When to register again: soon if something is missing, and then less and less often."""
@@ -182,7 +193,8 @@ class Registration:
             broker_name=settings.broker_name,
             broker_addr=settings.address,
             cluster_name=settings.broker_cluster_name,
-            broker_id=settings.broker_id,
+            # One that could not take another role is known as what it was before.
+            broker_id=settings.broker_id if self._told_id is None else self._told_id,
         )
         return Command.request(RequestCode.UNREGISTER_BROKER, header)
 

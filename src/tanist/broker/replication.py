@@ -4,7 +4,7 @@ import logging
 import secrets
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -108,7 +108,14 @@ class Replication:
                 await acceptor.close()
                 self.acceptor = None
 
-    def make_follower(self, sink: TableSink | None, *, broker_id: int, epoch: int) -> Follower:
+    def make_follower(
+        self,
+        sink: TableSink | None,
+        *,
+        broker_id: int,
+        epoch: int,
+        ask_if_rocketmq: Callable[[], Awaitable[bool]] | None = None,
+    ) -> Follower:
         """A slave's link. The caller runs it."""
         parts = self._parts
         slave = Slave(
@@ -124,6 +131,7 @@ class Replication:
             sink=sink,
             clock=parts.clock,
             epoch=epoch,
+            ask_if_rocketmq=ask_if_rocketmq,
         )
         self.follower = Follower(slave, tls=_client_tls(parts.ha, parts.tls))
         return self.follower

@@ -27,7 +27,7 @@ from tanist.broker.queue_look import queue_bounds
 from tanist.broker.registration import Registration
 from tanist.broker.reign import Reign, SetKeeper
 from tanist.broker.settings import MASTER_ID, BrokerRole
-from tanist.errors import MQError, StaleEpoch
+from tanist.errors import MQError, NoRole, StaleEpoch
 from tanist.ha.replicas import ReplicaTable
 from tanist.store.flush import Flusher
 
@@ -42,6 +42,8 @@ class _Asked:
 
     order: RoleOrder
     is_held: asyncio.Future[None]
+    fence_count: int
+    """Of ``Roles`` when this was asked: whoever is fenced since then is not to take this role any more."""
 
 
 class Roles:
@@ -70,6 +72,7 @@ class Roles:
         self._asked: _Asked | None = None
         self._changed = asyncio.Event()
         self._is_stopping = False
+        self._fence_count = 0
         self._mastership: Mastership | None = None
         self._following: Following | None = None
         duties.ports.serve_fenced(NO_ROLE_YET)
@@ -95,7 +98,8 @@ class Roles:
     @property
     def reign(self) -> Reign | None:
         """What it may acknowledge and show, while this broker is master."""
-        return None if self._mastership is None else self._mastership.reign
+        mastership = self._mastership
+        return None if mastership is None or mastership.is_lost else mastership.reign
 
     def tables_gap(self) -> str | None:
         """What this broker would lack as master; None if nothing."""
@@ -125,11 +129,13 @@ class Roles:
             try:
                 match asked.order:
                     case MasterOrder() as order:
-                        await self._take_over(order, stack)
+                        await self._take_over(order, asked, stack)
                     case SlaveOrder() as order:
                         await self._follow(order, stack)
             except (MQError, OSError) as error:
-                self._duties.ports.serve_fenced(f"this broker could not take its role: {error}")
+                self._lose(f"it could not be taken: {error}")
+                # What name servers know of it is over, and what it was to be did not come.
+                self._registration.withdraw()
                 _log.error("role is not taken order=%s reason=%s", asked.order, error)
                 if not asked.is_held.done():
                     asked.is_held.set_exception(error)
@@ -142,12 +148,13 @@ class Roles:
         if self._asked is not None and not self._asked.is_held.done():
             self._asked.is_held.cancel()
         is_held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._asked = _Asked(order, is_held)
+        self._asked = _Asked(order, is_held, self._fence_count)
         self._changed.set()
         await is_held
 
     def _lose(self, reason: str) -> None:
         """Nobody is told any more that a message is safe, from this very moment."""
+        self._fence_count += 1
         if self._mastership is not None:
             self._mastership.is_lost = True
         self._duties.ports.serve_fenced(f"this broker has no role now: {reason}")
@@ -155,34 +162,46 @@ class Roles:
 
     # Roles
 
-    async def _take_over(self, order: MasterOrder, stack: AsyncExitStack) -> None:
-        state = self._state
+    async def _take_over(self, order: MasterOrder, asked: _Asked, stack: AsyncExitStack) -> None:
+        self._check_wanted(asked)
         await self._own_log(order)
         self._use_role(BrokerRole.SYNC_MASTER, MASTER_ID, order.epoch)
-        state.topics.use_epoch(order.epoch)
-        lowered = state.offsets.lower_to(
-            lambda topic, queue_id: queue_bounds(state.store, topic, queue_id)[1]
-        )
-        if lowered:
-            _log.warning("offsets were ahead of the log and went back count=%d", lowered)
+        self._use_epoch(order.epoch)
+        # When all that is a master's has ended.
+        stack.push_async_callback(self._end_mastership)
         mastership = await stack.enter_async_context(
             self._duties.master(
-                self._ha_bound.dup(),
+                stack.enter_context(self._ha_bound.dup()),
                 lambda replicas: self._begin_reign(order, replicas),
                 self._on_newer_epoch,
             )
         )
         self._mastership, reign = mastership, mastership.reign
         assert reign is not None
-        stack.callback(self._end_mastership)
+        # Nothing that clients sent was looked at since it serves them.
+        self._check_wanted(asked)
         await stack.enter_async_context(
             running(self._duties.tasks, {"sync state set": partial(reign.run, self._keeper)})
         )
         self._announce()
         _log.info(
             "became master epoch=%d log_end=%d set=%s",
-            *(order.epoch, state.store.log.log_end, sorted(order.sync_state_set)),
+            *(order.epoch, self._state.store.log.log_end, sorted(order.sync_state_set)),
         )
+
+    def _check_wanted(self, asked: _Asked) -> None:
+        if asked.fence_count != self._fence_count:
+            raise NoRole(f"epoch {asked.order.epoch} was over before it began here")
+
+    def _use_epoch(self, epoch: int) -> None:
+        """Have the tables be those of this reign, and of this log."""
+        state = self._state
+        state.topics.use_epoch(epoch)
+        lowered = state.offsets.lower_to(
+            lambda topic, queue_id: queue_bounds(state.store, topic, queue_id)[1]
+        )
+        if lowered:
+            _log.warning("offsets were ahead of the log and went back count=%d", lowered)
 
     def _begin_reign(self, order: MasterOrder, replicas: ReplicaTable) -> Reign:
         state = self._state
@@ -198,11 +217,15 @@ class Roles:
             clock=state.clock,
         )
 
-    def _end_mastership(self) -> None:
+    async def _end_mastership(self) -> None:
         self._mastership = None
         self._state.writer.end_reign()
         # Whoever delivers next reads the queues again; what waits here is another's.
-        self._state.delays.rest()
+        try:
+            await asyncio.to_thread(self._state.delays.rest())
+        except (MQError, OSError) as error:
+            # The next start finds in the log what was delivered.
+            _log.warning("delay offsets are not saved reason=%s", error)
 
     async def _own_log(self, order: MasterOrder) -> None:
         """Make the log one that a master can go on with: whole, indexed as far as confirmed, in its epoch."""

@@ -7,8 +7,10 @@ be more than a turn should take: the rest is dispatched in the next ones.
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 
 from tanist.broker.pending import PendingAnswers
 from tanist.broker.reign import Reign
@@ -51,20 +53,25 @@ class LogWriter:
         self._due_turn: asyncio.Handle | None = None
         self._due_dispatch: asyncio.Handle | None = None
         self._raw_bytes = 0
+        self._is_barred = False
+        """Under a controller: whether this broker is no master, and only appends what its master wrote."""
 
     def append(self, message: Message) -> Appended:
+        """Append one message. Raises NotWritable if this broker may not, also to its own services."""
+        self._check_right()
         appended = self._store.append(message)
         self._turn_soon()
         return appended
 
     def append_laid(self, queue: tuple[str, int], place: Appended, records: bytes) -> bool:
         """Append what was laid out for the log's end; False, and nothing is done, if it can not go there."""
-        if not self._store.append_laid(queue, place, records):
+        if self._is_barred or not self._store.append_laid(queue, place, records):
             return False
         self._turn_soon()
         return True
 
     def append_packed(self, batch: Message) -> Appended:
+        self._check_right()
         appended = self._store.append_packed(batch)
         self._turn_soon()
         return appended
@@ -88,34 +95,62 @@ class LogWriter:
         self._turn_soon()
         return log_end
 
-    def truncate_to(self, log_offset: int) -> None:
+    async def truncate_to(self, log_offset: int) -> None:
         """Cut our log where it last agrees with the master's. What is cut is kept in a folder of its own.
 
         Raises DivergedLog if that is confirmed: consumers may have seen it, so it is not for us to decide.
+        Whoever is cancelled before the copy is whole has cut nothing.
         """
-        store = self._store
-        confirmed_to = store.dispatcher.confirmed_to
-        if confirmed_to is not None and log_offset < min(confirmed_to, store.log.log_end):
-            raise DivergedLog(f"the log is confirmed up to {confirmed_to} and would be cut at {log_offset}")
+        store, log_end = self._store, self._store.log.log_end
+        self._check_unconfirmed(log_offset)
+        await self._keep_diverged(log_offset)
+        # Others had their turns meanwhile.
+        self._check_unconfirmed(log_offset)
+        if store.log.log_end != log_end:
+            raise DivergedLog(f"the log has grown since it was to be cut at {log_offset}")
         if self._due_dispatch is not None:
             # It would go on in the middle of what is cut.
             self._due_dispatch.cancel()
             self._due_dispatch = None
         try:
-            store.keep_diverged(log_offset)
             store.truncate_to(log_offset)
         finally:
             if store.log.refusal is None:
                 self._turn_soon()
 
+    def _check_unconfirmed(self, log_offset: int) -> None:
+        confirmed_to = self._store.confirmed_whole_to
+        if confirmed_to is not None and log_offset < confirmed_to:
+            raise DivergedLog(f"the log is confirmed up to {confirmed_to} and would be cut at {log_offset}")
+
+    async def _keep_diverged(self, log_offset: int) -> None:
+        """Copy what is about to be cut, on a thread: a GiB takes the disk seconds, and others wait."""
+        is_dropped = threading.Event()
+        copying = self._loop.run_in_executor(
+            None, partial(self._store.keep_diverged, log_offset, is_dropped=is_dropped.is_set)
+        )
+        try:
+            await asyncio.shield(copying)
+        except asyncio.CancelledError:
+            is_dropped.set()
+            # The log may be closed next, and this must have let go of it by then.
+            await asyncio.wait([copying])
+            copying.exception()
+            raise
+
     def confirm_to(self, log_offset: int) -> None:
-        """Let consumers see the log up to here, as far as we hold it."""
-        self._store.dispatcher.confirmed_to = log_offset
+        """Let consumers see the log up to here, as far as we hold it. What they may see stays so.
+
+        A master that has just begun may not know yet that what we hold is confirmed.
+        """
+        dispatcher = self._store.dispatcher
+        dispatcher.confirmed_to = max(log_offset, dispatcher.confirmed_log_end or 0)
         self._on_confirmed()
 
     def follow(self, reign: Reign | None) -> None:
         """Take messages in and show them as this reign under a controller says; None: it is over."""
         self.reign = reign
+        self._is_barred = reign is None
         self.pending.follow(reign)
         if reign is not None:
             # Answers first: the log goes to consumers when the turn's work is done.
@@ -125,7 +160,15 @@ class LogWriter:
     def end_reign(self) -> None:
         """Another broker is or may be master: nobody is told any more that a message is safe."""
         self.reign = None
+        self._is_barred = True
         self.pending.end_reign()
+
+    def _check_right(self) -> None:
+        """Refuse what would be in this log alone: another broker is or may be master."""
+        if self._is_barred:
+            raise NotWritable("this broker is no master now; send to the one that is")
+        if self.reign is not None and (refusal := self.reign.refusal()) is not None:
+            raise NotWritable(refusal)
 
     def _on_confirmed(self) -> None:
         """More of the log may be dispatched, although it has not grown: slaves need not be told."""

@@ -171,6 +171,10 @@ class Reigns:
             confirmed_to=confirmed_to if record is not None and epoch == record.epoch else 0,
         )
 
+    def _lease_rest_s(self, record: GroupRecord | None) -> float:
+        situation = self.situation(record)
+        return situation.lease_end_s - situation.now_s
+
     def is_master_there(self, record: GroupRecord) -> bool:
         """Whether the master is alive, or we have not waited for it long enough to say that it is not."""
         situation = self.situation(record)
@@ -191,7 +195,8 @@ class Reigns:
             )
         try:
             record = await self._keeper.get(request.broker_name)
-            await asyncio.sleep(max(0.0, self.situation(record).lease_end_s - self._clock.monotonic_s()))
+            while (rest_s := self._lease_rest_s(record)) > 0:  # noqa: ASYNC110  A timer may be early.
+                await asyncio.sleep(rest_s)
             return await self._elect(request)
         finally:
             self._leases.reopen(request.broker_name)

@@ -17,12 +17,12 @@ from tanist.ha.actions import CloseKind, CloseLink, StartTransfer
 from tanist.ha.admission import MASTER_ID, MasterLog
 from tanist.ha.autoswitch_master import AutoswitchMasterLink
 from tanist.ha.classic_master import ClassicMasterLink
+from tanist.ha.epoch_log import EpochLog
 from tanist.ha.keys import HaKeys
 from tanist.ha.lag import EndMarks
 from tanist.ha.master_end import MasterEnd
 from tanist.ha.master_link import MasterLink
 from tanist.ha.peers import Peers
-from tanist.ha.reign import Reign
 from tanist.ha.replicas import Dialect, RefusedPeer, Replica, ReplicaTable
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_connection import Crcs, Sending, SlaveConnection
@@ -31,12 +31,15 @@ from tanist.ha.tls_handshakes import tell_failed_handshakes
 from tanist.ha.told import ToldRefusals
 from tanist.ha.wire import UNKNOWN_PEER
 from tanist.protocol.ha_hello import HELLO_S, NONCE_BYTES
+from tanist.remoting import stop_listening
 from tanist.store import MessageStore
 
 _log = logging.getLogger(__name__)
 
 MAX_UNPROVEN = 64
 """So many peers may be about to prove themselves at a time."""
+MAX_CUTTING = 64
+"""So many slaves that have proven themselves may be about to cut their logs at a time."""
 _MAX_REFUSED_HOSTS = 256
 _ROCKETMQ_BUFFER_BYTES = 64 << 10
 """Whoever is let in by his address alone gets no more of the system's memory than RocketMQ gives."""
@@ -64,15 +67,19 @@ class Master:
     on_newer_epoch: Callable[[int], None] | None = None
     """Called when a slave was told of a newer epoch than ours: another one is master now."""
     is_known: Callable[[int], bool] | None = None
-    """Whether the group has a slave with this broker id; every id above 0 if not said."""
+    """Whether the group has a slave with this broker id; every id above 0 if not said.
+
+    Under a controller a broker does not say it: the controller tells only who is in the sync state set. One
+    with an id that was never given is served, and does not count: the controller refuses a set with it.
+    """
 
     @property
-    def reign(self) -> Reign | None:
+    def epoch_log(self) -> EpochLog | None:
         """What links have to know of it; None with fixed roles."""
         store = self.store
         if not self.epoch:
             return None
-        return Reign(
+        return EpochLog(
             self.epoch,
             epochs=lambda: store.epochs,
             confirmed_to=self.confirmed_to or (lambda: store.log.log_end),
@@ -99,7 +106,7 @@ class Acceptor:
         # In the order in which they came.
         self._connections: dict[SlaveConnection, None] = {}
         self._peers = Peers.of(settings)
-        self._reign = master.reign
+        self._epoch_log = master.epoch_log
         self._rocketmq_refused_s: dict[str, float] = {}
         self._server: asyncio.Server | None = None
         self._told = ToldRefusals()
@@ -121,7 +128,7 @@ class Acceptor:
         """Stop listening, and end all links."""
         if self._server is None:
             return
-        self._server.close()
+        await stop_listening(self._server)
         for connection in tuple(self._connections):
             connection.close(CloseKind.STOPPED, "the master stops")
         await self._server.wait_closed()
@@ -140,7 +147,7 @@ class Acceptor:
 
     def on_confirmed(self) -> None:
         """More of the log is confirmed than before: the slaves are told."""
-        if self._reign is not None:
+        if self._epoch_log is not None:
             for connection in self._connections:
                 connection.confirm_soon()
 
@@ -155,10 +162,14 @@ class Acceptor:
     def on_open(self, connection: SlaveConnection) -> float:
         self._connections[connection] = None
         _log.debug("HAService receive new connection, %s", connection.wire.peer)
-        unproven = [other for other in self._connections if not other.is_proven and not other.is_closing]
+        waiting = [other for other in self._connections if other.replica is None and not other.is_closing]
+        # The oldest: whoever opens connections and says nothing does not keep slaves out, who are quick.
+        unproven = [other for other in waiting if not other.is_proven]
         if len(unproven) > MAX_UNPROVEN:
-            # The oldest: whoever opens connections and says nothing does not keep slaves out, who are quick.
             unproven[0].close(CloseKind.TOO_SLOW, f"{MAX_UNPROVEN} others are about to prove themselves")
+        cutting = [other for other in waiting if other.is_proven]
+        if len(cutting) > MAX_CUTTING:
+            cutting[0].close(CloseKind.TOO_SLOW, f"{MAX_CUTTING} others are about to cut their logs")
         host = _host(connection.wire.peer)
         if not self._peers.may_be_rocketmq(host):
             return HELLO_S
@@ -180,7 +191,7 @@ class Acceptor:
                     now_s=now_s,
                     heartbeat_s=settings.heartbeat_s,
                     silence_s=settings.silence_s,
-                    reign=self._reign,
+                    epoch_log=self._epoch_log,
                 )
             case Dialect.CLASSIC:
                 connection.wire.set_buffers(_ROCKETMQ_BUFFER_BYTES)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+from tanist.model.epochs import Epoch
 from tanist.protocol.ha_link import AckKind
 
 
@@ -101,6 +102,17 @@ class FollowLog:
 
 
 @dataclass(frozen=True, slots=True)
+class TellEpochs:
+    """Tell operators which epochs both logs have, and what follows from that."""
+
+    own: tuple[Epoch, ...]
+    master: tuple[Epoch, ...]
+    log_end: int
+    agreed_to: int | None
+    """Up to where both logs agree; None if nothing tells, so that this log is not the master's."""
+
+
+@dataclass(frozen=True, slots=True)
 class TruncateTo:
     """Keep our log only up to here, where it last agrees with the master's; then call ``on_truncated``.
 
@@ -127,7 +139,15 @@ class ConfirmTo:
 
 MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck | TrustPeer | NewerEpoch
 SlaveAction: TypeAlias = (
-    SendBytes | CloseLink | AppendLog | ApplyTable | FollowLog | TruncateTo | BeginEpoch | ConfirmTo
+    SendBytes
+    | CloseLink
+    | AppendLog
+    | ApplyTable
+    | FollowLog
+    | TellEpochs
+    | TruncateTo
+    | BeginEpoch
+    | ConfirmTo
 )
 
 

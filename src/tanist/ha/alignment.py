@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tanist.errors import RemoteProtocolError
 from tanist.ha.actions import BeginEpoch
-from tanist.ha.admission import REBUILD
+from tanist.ha.admission import REBUILD, deleted_before
 from tanist.model.epochs import Epoch, EpochHistory, consistent_point
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import Refusal, Refused
@@ -20,6 +20,7 @@ def align(
     *,
     log_start: int,
     log_end: int,
+    master_start: int,
     master_end: int,
     confirmed_to: int,
 ) -> LogOffset | Refused:
@@ -31,6 +32,9 @@ def align(
     if log_end == 0 or own.last is None:
         return LogOffset(log_end)
     point = consistent_point(own, log_end, master, master_end)
+    if point is None and log_end < master_start:
+        # With the bytes that would follow ours the master has forgotten whose they were.
+        return deleted_before(log_end)
     if point is None:
         return Refused(Refusal.DIVERGED_LOG, f"its log and the master's have no epoch in common: {REBUILD}")
     if point < log_start:

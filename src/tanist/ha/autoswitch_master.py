@@ -10,6 +10,10 @@ TRANSFER, acked_to <= sent_to <= the log's end, and acked_to never goes back.
 No frame has bytes of two epochs, and each is labelled with the epoch of its bytes. (RocketMQ labels the last
 frame of an epoch with the next one. Its slaves take both.) What was written before there were epochs is told
 to be of epoch 0, so that every byte has one; RocketMQ sends frames of a negative size there.
+
+No epoch is told before its first byte. A slave of RocketMQ that wrote one down, and becomes master where it
+begins, does not replace it and reigns under its number. What we wrote meanwhile, and had not sent, would then
+be taken for what that master wrote, and two logs that differ for one.
 """
 
 from collections.abc import Callable
@@ -43,6 +47,9 @@ _MOST_BODY_BYTES = MAX_BODY_BYTES - TRANSFER_HEADER_BYTES
 _REBUILD = "stop that slave, empty its store and start it again"
 _BEFORE_EPOCHS = Epoch(0, LogOffset(0))
 """Controllers count from 1, so none of theirs is taken for it."""
+_FIRST_EPOCH = 1
+_MOST_VAIN = 1000
+"""So many masters that wrote nothing are told of to a new group's slaves."""
 
 
 class AutoswitchState(Enum):
@@ -182,23 +189,22 @@ class AutoswitchMasterLink:
         return EpochHistory((_BEFORE_EPOCHS, *epochs.epochs))
 
     def _header(self, log_offset: int, size_bytes: int) -> bytes:
+        label = self._label(log_offset, size_bytes)
+        self._confirmed_told = self.confirmed_to()
+        return encode_transfer_header(
+            TransferHeader(log_offset, size_bytes, label.epoch, label.start, self._confirmed_told)
+        )
+
+    def _label(self, log_offset: int, size_bytes: int) -> Epoch:
+        """The epoch of these bytes; without bytes that of the last one before them."""
         epochs = self._shown_epochs()
+        if not size_bytes:
+            held = epochs.at(log_offset - 1) if log_offset > self.log.log_start else None
+            return held or Epoch(NO_EPOCH, LogOffset(0))
         label, epoch_end = epochs.at(log_offset), epochs.end_at(log_offset)
         assert label is not None
         assert epoch_end is None or log_offset + size_bytes <= epoch_end
-        self._confirmed_told = self.confirmed_to()
-        # Should the next master begin here too, a slave of RocketMQ would not replace what it wrote down, and
-        # with no epoch in common it would be shut out.
-        is_told = label.start < self.log.log_end or label != epochs.first
-        return encode_transfer_header(
-            TransferHeader(
-                log_offset,
-                size_bytes,
-                label.epoch if is_told else NO_EPOCH,
-                label.start,
-                self._confirmed_told,
-            )
-        )
+        return label
 
     def _on_handshake(self, handshake: SlaveHandshake, *, now_s: float) -> list[MasterAction]:
         if self._handshake is not None:
@@ -212,11 +218,11 @@ class AutoswitchMasterLink:
         self._handshake, self._told_end = handshake, self.log.log_end
         self._awaited_since_s = now_s
         self.state = AutoswitchState.REPORT
+        log_end, shown = self.log.log_end, self._shown_epochs().epochs
+        written = tuple(each for each in shown if each.start < log_end)
         # One that lacks the oldest aligns by newer ones, or not at all.
-        epochs = self._shown_epochs().epochs[-MAX_EPOCHS:]
-        return [
-            SendBytes(encode_master_handshake(MasterHandshake(self.log.log_end, epochs[-1].epoch, epochs)))
-        ]
+        epochs = (*_vain_epochs(shown[0]), *written)[-MAX_EPOCHS:]
+        return [SendBytes(encode_master_handshake(MasterHandshake(log_end, shown[-1].epoch, epochs)))]
 
     def _on_report(self, report: int, *, now_s: float) -> list[MasterAction]:
         if self.state is AutoswitchState.REPORT:
@@ -247,7 +253,7 @@ class AutoswitchMasterLink:
             held_from=0 if report else self.sent_from,
             is_learner=self._handshake.async_learner,
         )
-        # An epoch that has no bytes yet would not be told by any frame of the log.
+        # It tells what is confirmed.
         return [SendBytes(self._header(self.sent_to, 0)), start]
 
     def _first_for_empty(self, handshake: SlaveHandshake) -> int:
@@ -279,3 +285,15 @@ class AutoswitchMasterLink:
     def _close(self, kind: CloseKind, reason: str) -> list[MasterAction]:
         self.state = AutoswitchState.CLOSED
         return [CloseLink(kind, reason)]
+
+
+def _vain_epochs(first: Epoch) -> tuple[Epoch, ...]:
+    """The epochs before the first byte of the log, of which it has nothing.
+
+    A slave of RocketMQ that was master in one of them wrote that down. It has to be told that nothing of it
+    is in this log, or it finds no epoch in common and never comes in.
+    """
+    if first.start:
+        return ()
+    earliest = max(_FIRST_EPOCH, first.epoch - _MOST_VAIN)
+    return tuple(Epoch(epoch, first.start) for epoch in range(earliest, first.epoch))

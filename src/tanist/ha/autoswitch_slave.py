@@ -27,13 +27,14 @@ from tanist.ha.actions import (
     FollowLog,
     SendBytes,
     SlaveAction,
+    TellEpochs,
     TruncateTo,
     wrong_offset,
 )
 from tanist.ha.admission import REBUILD
 from tanist.ha.link_times import LinkTimes
 from tanist.ha.record_walk import RecordWalk
-from tanist.model.epochs import Epoch, EpochHistory, consistent_point
+from tanist.model.epochs import Epoch, EpochHistory, consistent_point, epochs_text
 from tanist.protocol.ha_autoswitch import (
     EMPTY_LOG,
     NO_EPOCH,
@@ -50,6 +51,10 @@ from tanist.protocol.ha_stream import BodyPart
 
 HANDSHAKE_S = 5.0
 """So long a master may take to answer."""
+CUT_S = 60.0
+"""So long it may take to cut our log. A master that grows impatient hangs up, and is called anew."""
+_TOLD_EPOCHS = 3
+"""So many of them a reason tells."""
 
 
 class _WrongOffset(RemoteProtocolError):
@@ -78,6 +83,8 @@ class AutoswitchSlaveLink:
     master_log_end: int = field(init=False)
     acked_to: int = field(init=False)
     _is_answered: bool = field(default=False, init=False)
+    _deadline_s: float = field(init=False)
+    """When the transfer has to have begun."""
     _told: list[Epoch] = field(default_factory=list[Epoch], init=False)
     """All epochs of which the master told."""
     _coming: deque[Epoch] = field(default_factory=deque[Epoch], init=False)
@@ -94,6 +101,7 @@ class AutoswitchSlaveLink:
 
     def __post_init__(self) -> None:
         self._times = LinkTimes(self.now_s, self.heartbeat_s, self.silence_s)
+        self._deadline_s = self.now_s + HANDSHAKE_S
         self.acked_to = self.master_log_end = self._expected = self.log_end
 
     @property
@@ -105,7 +113,7 @@ class AutoswitchSlaveLink:
         """When ``on_tick`` has something to do."""
         if self.state is HaState.TRANSFER:
             return self._times.next_tick_s
-        return self.now_s + HANDSHAKE_S
+        return self._deadline_s
 
     def on_connected(self) -> list[SlaveAction]:
         """The master's port has answered: say who calls."""
@@ -150,10 +158,12 @@ class AutoswitchSlaveLink:
         """Some time has passed."""
         match self.state:
             case HaState.HANDSHAKE:
-                if now_s - self.now_s >= HANDSHAKE_S:
+                if now_s >= self._deadline_s and not self._is_answered:
                     return self._close(
                         CloseKind.SILENT, f"the master did not answer within {HANDSHAKE_S:.0f} s"
                     )
+                if now_s >= self._deadline_s:
+                    return self._close(CloseKind.TOO_SLOW, f"our log was not cut within {CUT_S:.0f} s")
             case HaState.TRANSFER:
                 if (silent_ms := self._times.silent_ms(now_s)) is not None:
                     return self._close(CloseKind.SILENT, f"the master did not respond for {silent_ms:.0f} ms")
@@ -187,13 +197,17 @@ class AutoswitchSlaveLink:
         self._told = list(answer.epochs)
         own = self.epochs.epochs
         point = self._align(answer)
+        told = TellEpochs(own, answer.epochs, self.log_end, point)
         strays = [epoch for epoch in own if epoch.start >= point and epoch not in self._told]
         is_cut = point < self.log_end or bool(strays)
         kept = [epoch for epoch in own if not is_cut or epoch.start < point]
         newest_kept = kept[-1].epoch if kept else -1
         self._coming.extend(epoch for epoch in self._told if epoch.epoch > newest_kept)
         self._expected = point
-        return [TruncateTo(point)] if is_cut else self._follow()
+        if not is_cut:
+            return [told, *self._follow()]
+        self._deadline_s = self._times.read_s + CUT_S
+        return [told, TruncateTo(point)]
 
     def _align(self, answer: MasterHandshake) -> int:
         """Where both logs last agree. Raises _NotAligned if that can not be told, or should not be cut."""
@@ -209,9 +223,10 @@ class AutoswitchSlaveLink:
             )
         point = consistent_point(self.epochs, self.log_end, answer.epochs, answer.log_end)
         if point is None:
+            ours = epochs_text(self.epochs.epochs, most=_TOLD_EPOCHS)
+            masters = epochs_text(answer.epochs, most=_TOLD_EPOCHS)
             raise _NotAligned(
-                f"no epoch of our log is the master's: ours are {_text(self.epochs.epochs)}, "
-                f"the master's {_text(answer.epochs)}; {REBUILD}"
+                f"no epoch of our log is the master's: ours are {ours}, the master's {masters}; {REBUILD}"
             )
         return point
 
@@ -245,7 +260,9 @@ class AutoswitchSlaveLink:
 
     def _learn_epoch(self, header: TransferHeader) -> None:
         label = Epoch(header.epoch, header.epoch_start)
-        if label.epoch == NO_EPOCH or label in self._told:
+        # Almost every frame is of the newest one, and there may be thousands.
+        is_newest = bool(self._told) and label == self._told[-1]
+        if label.epoch == NO_EPOCH or is_newest or label in self._told:
             return
         newest = self._told[-1] if self._told else Epoch(-1, label.start)
         is_after = label.epoch > newest.epoch and label.start >= newest.start
@@ -253,7 +270,7 @@ class AutoswitchSlaveLink:
         if not is_after or label.start < header.log_offset:
             raise RemoteProtocolError(
                 f"a frame at {header.log_offset} of epoch {label.epoch} from {label.start} on, after "
-                f"{_text(self._told)}"
+                f"{epochs_text(self._told, most=_TOLD_EPOCHS)}"
             )
         if self._coming and self._coming[-1].start == label.start:
             self._coming.pop()
@@ -310,9 +327,3 @@ class AutoswitchSlaveLink:
     def _close(self, kind: CloseKind, reason: str) -> list[SlaveAction]:
         self.state = HaState.READY
         return [CloseLink(kind, reason)]
-
-
-def _text(epochs: tuple[Epoch, ...] | list[Epoch]) -> str:
-    """The newest of these epochs, as a reason tells them."""
-    newest = ", ".join(f"{epoch}@{start}" for epoch, start in epochs[-3:])
-    return f"{{{'..., ' if len(epochs) > 3 else ''}{newest}}}"

@@ -4,6 +4,9 @@ A master of RocketMQ says nothing to the first four bytes of our hello. So with 
 tried first, and a master that did not greet us is spoken to in RocketMQ's dialect for a while. Then it is
 asked again: the master may have become one of Tanist's. One that is known to be Tanist's is asked several
 times: it may only be stuck, or about to stop, and on a link of RocketMQ's its slave counts for less.
+
+To wait in vain takes seconds, so a new master is asked at its port for clients first, whose answers tell in
+which language it is written.
 """
 
 from dataclasses import dataclass, field
@@ -33,6 +36,15 @@ class DialectChoice:
         """What to speak with the master at this address."""
         is_silent = address == self._silent_address and now_s - self._silent_s < ROCKETMQ_S
         return self.rocketmq_dialect if self.rocketmq_dialect is not None and is_silent else Dialect.TANIST
+
+    def is_open(self, address: str, now_s: float) -> bool:
+        """Whether it would help to know who the master at this address is."""
+        is_unknown = address != self._known_address and self.next(address, now_s) is Dialect.TANIST
+        return self.rocketmq_dialect is not None and is_unknown
+
+    def on_told(self, address: str, now_s: float) -> None:
+        """The master at this address is one of RocketMQ's."""
+        self._silent_address, self._silent_s = address, now_s
 
     def on_accepted(self, address: str) -> None:
         """The master let us in, in our own dialect."""

@@ -12,14 +12,14 @@ import logging
 import random
 import secrets
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
 
 from tanist.backoff import MOST_S, Backoff
 from tanist.clock import Clock
 from tanist.errors import MQError, NotWritable
-from tanist.ha.actions import CloseKind, CloseLink
+from tanist.ha.actions import CloseKind, CloseLink, TellEpochs
 from tanist.ha.autoswitch_slave import AutoswitchSlaveLink
 from tanist.ha.classic_slave import ClassicSlaveLink
 from tanist.ha.dialect_choice import DialectChoice
@@ -34,6 +34,7 @@ from tanist.ha.slave_link import SlaveLink, SlaveLog
 from tanist.ha.tables import TableSink
 from tanist.ha.throttle import Rate
 from tanist.log import ToldFailures
+from tanist.model.epochs import epochs_text
 from tanist.model.host import is_host_and_port
 from tanist.protocol.ha_autoswitch import SlaveHandshake
 from tanist.protocol.ha_hello import NONCE_BYTES
@@ -92,7 +93,7 @@ class Slave:
     """Appends bytes of the master's log at our end; the new end."""
     when_flushed: Callable[[int, FlushDone], None]
     """Tells when the log is on the disk up to an offset."""
-    truncate_to: Callable[[int], None]
+    truncate_to: Callable[[int], Awaitable[None]]
     """Cuts our log where it last agrees with the master's."""
     begin_epoch: Callable[[int, int], None]
     """Writes down from where on the log is of an epoch's master."""
@@ -102,6 +103,8 @@ class Slave:
     clock: Clock
     epoch: int = 0
     """The newest epoch that this replica was told of; 0 with fixed roles."""
+    ask_if_rocketmq: Callable[[], Awaitable[bool]] | None = None
+    """Asks the master, elsewhere than at its HA port, whether it is one of RocketMQ's; False: not known."""
 
 
 class Follower:
@@ -119,6 +122,7 @@ class Follower:
         self._choice = DialectChoice(self._rocketmq_dialect)
         self._dialect = Dialect.TANIST
         self._failures = ToldFailures()
+        self._told_epochs: TellEpochs | None = None
         self._following_since_s = 0.0
         self._is_answered = False
         self.rate = Rate()
@@ -145,18 +149,24 @@ class Follower:
         while True:
             self._address_changed.clear()
             if self._address is None:
-                self.status.state = FollowerState.WAITING
+                self._enter(FollowerState.WAITING)
                 await self._address_changed.wait()
                 continue
             self._is_answered = False
             await self._follow(self._address)
             self.status.is_reached = self._is_answered
             was_transferring = self.is_transferring
-            self.status.state = FollowerState.PAUSED
+            self._enter(FollowerState.PAUSED)
             if was_transferring:
                 for listener in self.on_lost:
                     listener()
             await self._pause()
+
+    def _enter(self, state: FollowerState) -> None:
+        """Take up a state, and say so, but not over and over while links fail."""
+        level = logging.INFO if self.status.failure is None else logging.DEBUG
+        _log.log(level, "slave state from=%s to=%s", self.status.state.name, state.name)
+        self.status.state = state
 
     async def _pause(self) -> None:
         pause_s = self._backoff.next_s(random.random())  # noqa: S311  It only spreads the tries.
@@ -168,11 +178,11 @@ class Follower:
 
     async def _follow(self, address: str) -> None:
         """One link, from its beginning to its end."""
-        self.status.state = FollowerState.CONNECTING
-        dialect = self._dialect = self._choice.next(address, self._loop.time())
+        self._enter(FollowerState.CONNECTING)
+        dialect = self._dialect = await self._choose_dialect(address)
         try:
             if self._slave.epoch or dialect is Dialect.AUTOSWITCH:
-                self._cut_torn_end()
+                await self._cut_torn_end()
             if self._slave.settings.ha_ack_mode.kind is AckKind.FLUSHED:
                 # What is reported at the beginning is acked by that.
                 await self._flushed()
@@ -181,7 +191,7 @@ class Follower:
             # Of a name that can not be one there is a ValueError.
             self._note_failure(address, f"can not connect: {error or type(error).__name__}")
             return
-        self.status.state = FollowerState.HANDSHAKE
+        self._enter(FollowerState.HANDSHAKE)
         try:
             await self._until_closed(connection)
             if connection.closed.done() and connection.has_heard_nothing:
@@ -189,21 +199,35 @@ class Follower:
         finally:
             connection.drop("the slave stops, or its master is elsewhere")
 
+    async def _choose_dialect(self, address: str) -> Dialect:
+        ask, choice = self._slave.ask_if_rocketmq, self._choice
+        # The question goes to the master that others tell of, who need not be the one that the config tells.
+        is_due = not self._is_fixed and choice.is_open(address, self._loop.time())
+        if ask is not None and is_due and await ask():
+            _log.info("master is of RocketMQ master=%s", address)
+            choice.on_told(address, self._loop.time())
+        return choice.next(address, self._loop.time())
+
     def _on_silence(self, address: str, dialect: Dialect) -> None:
         if self._choice.on_silence(address, dialect, self._loop.time()):
             self._backoff.reset()
             _log.info("master said nothing and is spoken to differently master=%s", address)
 
-    def _cut_torn_end(self) -> None:
-        """Have our log end with a whole record: of the last one its master may have sent only a part.
+    async def _cut_torn_end(self) -> None:
+        """Have our log end with a sound record: of the last one its master may have sent only a part.
 
         What follows that part there may be something else at the next master.
         """
         store = self._slave.store
-        whole_to = store.whole_to
-        if whole_to < store.log.log_end:
-            _log.info("part of a record is cut truncate_to=%d log_end=%d", whole_to, store.log.log_end)
-            self._slave.truncate_to(whole_to)
+        sound_to = store.log.log_end
+        for place in store.sound_in_turns():
+            sound_to = place
+            await asyncio.sleep(0)
+        if sound_to < store.log.log_end:
+            _log.info(
+                "what is no whole message is cut truncate_to=%d log_end=%d", sound_to, store.log.log_end
+            )
+            await self._slave.truncate_to(sound_to)
 
     async def _flushed(self) -> None:
         """Wait until what the log has now is on the disk. Raises NotWritable if it does not get there."""
@@ -234,14 +258,26 @@ class Follower:
     async def _until_closed(self, connection: MasterConnection) -> None:
         async with asyncio.TaskGroup() as tasks:
             moved = tasks.create_task(self._address_changed.wait())
+            cutting = tasks.create_task(self._cut_when_asked(connection))
             await asyncio.wait([connection.closed, moved], return_when=asyncio.FIRST_COMPLETED)
             moved.cancel()
+            # A cut that a link of the past asked for is not done any more.
+            cutting.cancel()
         lasted_s = self._loop.time() - self._following_since_s
         if self.is_transferring and lasted_s >= _STEADY_S:
             self._backoff.reset()
             self._failures.is_over("master")
         if connection.closed.done():
             self._on_closed(connection.closed.result())
+
+    async def _cut_when_asked(self, connection: MasterConnection) -> None:
+        log_offset = await connection.cut_asked
+        try:
+            await self._slave.truncate_to(log_offset)
+        except (MQError, OSError) as error:
+            connection.close(CloseKind.STORE, f"the log is not cut at {log_offset}: {error}")
+        else:
+            connection.on_truncated()
 
     def _make_link(self, dialect: Dialect) -> SlaveEnd:
         slave, log = self._slave, self._slave.store.log
@@ -260,7 +296,7 @@ class Follower:
                 file_bytes=slave.store.settings.mapped_file_size_commit_log,
                 crc_before=log.crc_before,
                 epochs=slave.store.epochs,
-                confirmed_to=slave.store.dispatcher.confirmed_to or 0,
+                confirmed_to=slave.store.confirmed_whole_to or 0,
             ),
             ack_kind=slave.settings.ha_ack_mode.kind,
             now_s=self._loop.time(),
@@ -268,6 +304,7 @@ class Follower:
             silence_s=slave.settings.silence_s,
             asks_first=self._rocketmq_dialect is not None,
             epoch=slave.epoch,
+            is_learner=slave.settings.async_learner,
         )
 
     def _make_classic_link(self) -> ClassicSlaveLink:
@@ -306,8 +343,8 @@ class Follower:
         return Received(
             append=self._slave.append,
             follow_log=self._on_accepted,
+            tell_epochs=self._tell_epochs,
             apply_table=self._slave.sink.apply if self._slave.sink is not None else None,
-            truncate_to=self._slave.truncate_to,
             begin_epoch=self._slave.begin_epoch,
             confirm_to=self._slave.confirm_to,
             when_flushed=self._slave.when_flushed,
@@ -323,11 +360,20 @@ class Follower:
             if self._slave.sink is not None:
                 self._slave.sink.begin()
         self._following_since_s = self._loop.time()
-        self.status.state = FollowerState.TRANSFER
         self.status.failure, self.status.is_refused = None, False
+        self._enter(FollowerState.TRANSFER)
         _log.info(
             "following master=%s from log_end=%d", self.status.master_address, self._slave.store.log.log_end
         )
+
+    def _tell_epochs(self, told: TellEpochs) -> None:
+        """Say which epochs both logs have, but not each time a link is tried in vain."""
+        if told != self._told_epochs:
+            self._told_epochs = told
+            _log.info(
+                "epochs compared own=%s master=%s log_end=%d agreed_to=%s",
+                *(epochs_text(told.own), epochs_text(told.master), told.log_end, told.agreed_to),
+            )
 
     def _on_read(self, size_bytes: int, master_log_end: int) -> None:
         self._is_answered = self.status.is_reached = True

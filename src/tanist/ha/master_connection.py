@@ -20,6 +20,7 @@ from tanist.ha.actions import (
     FollowLog,
     SendBytes,
     SlaveAction,
+    TellEpochs,
     TruncateTo,
 )
 from tanist.ha.slave_end import SlaveEnd
@@ -40,8 +41,8 @@ class Received:
 
     append: Callable[[int, memoryview], int]
     follow_log: Callable[[bytes | None], None]
+    tell_epochs: Callable[[TellEpochs], None]
     apply_table: Callable[[bytes], None] | None
-    truncate_to: Callable[[int], None]
     begin_epoch: Callable[[int, int], None]
     """An epoch, and where it begins."""
     confirm_to: Callable[[int], None]
@@ -67,6 +68,8 @@ class MasterConnection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._closing: CloseLink | None = None
         self._is_flushing = False
+        self.cut_asked: asyncio.Future[int] = self._loop.create_future()
+        """Where our log has to be cut before the link goes on. Who has cut it calls ``on_truncated``."""
         self.has_heard_nothing = True
         """Whether the master has not said a byte."""
 
@@ -124,6 +127,11 @@ class MasterConnection(asyncio.BufferedProtocol):
         """End the link."""
         self._close(CloseLink(kind, reason))
 
+    def on_truncated(self) -> None:
+        """Our log is cut as ``cut_asked`` says."""
+        if self._closing is None:
+            self._carry_out(self._link.on_truncated())
+
     def drop(self, reason: str) -> None:
         """End the link at once: nobody will be there to see that the master has taken the last word."""
         self.close(CloseKind.STOPPED, reason)
@@ -148,8 +156,12 @@ class MasterConnection(asyncio.BufferedProtocol):
                 return self._apply(change)
             case FollowLog(incarnation):
                 return self._follow(incarnation)
+            case TellEpochs():
+                self._received.tell_epochs(action)
             case TruncateTo(log_offset):
-                return self._truncate(log_offset)
+                # To keep what is cut may take seconds, and the event loop has others to serve.
+                if not self.cut_asked.done():
+                    self.cut_asked.set_result(log_offset)
             case BeginEpoch(epoch, start):
                 return self._begin_epoch(epoch, start)
             case ConfirmTo(confirmed_to):
@@ -179,16 +191,6 @@ class MasterConnection(asyncio.BufferedProtocol):
         if is_done:
             # Heartbeats may be due sooner than the end of the hello was.
             self._set_timer()
-        return is_done
-
-    def _truncate(self, log_offset: int) -> bool:
-        is_done = self._is_done(
-            lambda: self._received.truncate_to(log_offset),
-            CloseKind.STORE,
-            f"the log is not cut at {log_offset}",
-        )
-        if is_done:
-            self._carry_out(self._link.on_truncated())
         return is_done
 
     def _begin_epoch(self, epoch: int, start: int) -> bool:

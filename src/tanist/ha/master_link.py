@@ -26,9 +26,9 @@ from tanist.ha.actions import (
     TrustPeer,
 )
 from tanist.ha.admission import MasterLog, judge_epoch, judge_hello, judge_log, judge_store
+from tanist.ha.epoch_log import EpochLog
 from tanist.ha.keys import HaKeys
 from tanist.ha.link_times import LinkTimes
-from tanist.ha.reign import Reign
 from tanist.ha.replicas import Dialect
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
@@ -82,7 +82,7 @@ class MasterLink:
     now_s: float
     heartbeat_s: float
     silence_s: float
-    reign: Reign | None = None
+    epoch_log: EpochLog | None = None
     """None with fixed roles."""
     dialect: Dialect = field(default=Dialect.TANIST, init=False)
     state: MasterState = field(default=MasterState.HELLO, init=False)
@@ -106,7 +106,9 @@ class MasterLink:
     @property
     def max_body_bytes(self) -> int:
         """The most of the log that the next frame carries: bytes of one epoch."""
-        return _FRAME_BYTES if self.reign is None else self.reign.bytes_left(self.sent_to, _FRAME_BYTES)
+        return (
+            _FRAME_BYTES if self.epoch_log is None else self.epoch_log.bytes_left(self.sent_to, _FRAME_BYTES)
+        )
 
     @property
     def is_transferring(self) -> bool:
@@ -139,7 +141,7 @@ class MasterLink:
         return encode_data_header(
             log_offset,
             size_bytes,
-            epoch=0 if self.reign is None else self.reign.epoch_at(log_offset),
+            epoch=0 if self.epoch_log is None else self.epoch_log.epoch_at(log_offset),
             confirmed_to=self._tell_confirmed_to(log_end),
             body_crc=take_crc(),
         )
@@ -179,10 +181,10 @@ class MasterLink:
     @property
     def _has_confirmed_more(self) -> bool:
         """Whether the slave may show more of the log than it knows."""
-        return self.reign is not None and self.reign.confirmed_to() > self._told_confirmed_to
+        return self.epoch_log is not None and self.epoch_log.confirmed_to() > self._told_confirmed_to
 
     def _tell_confirmed_to(self, log_end: int) -> int:
-        confirmed_to = log_end if self.reign is None else min(self.reign.confirmed_to(), log_end)
+        confirmed_to = log_end if self.epoch_log is None else min(self.epoch_log.confirmed_to(), log_end)
         self._told_confirmed_to = confirmed_to
         return confirmed_to
 
@@ -192,7 +194,7 @@ class MasterLink:
 
     @property
     def _epoch(self) -> int:
-        return 0 if self.reign is None else self.reign.epoch
+        return 0 if self.epoch_log is None else self.epoch_log.epoch
 
     def _on_hello_bytes(self, data: bytes, now_s: float) -> list[MasterAction]:
         message, rest = self._reader.feed(data)
@@ -253,13 +255,13 @@ class MasterLink:
         if refused is not None:
             return refused
         # A slave with fixed roles knows no epochs: it is served as ever, if its log fits as it is.
-        if self.reign is not None and proof.epoch and self.state is MasterState.PROOF:
-            return judge_store(proof, log) or AlignFirst(self.reign.newest_epochs)
+        if self.epoch_log is not None and proof.epoch and self.state is MasterState.PROOF:
+            return judge_store(proof, log) or AlignFirst(self.epoch_log.newest_epochs)
         return judge_log(proof, log)
 
     def _refuse(self, refused: Refused, proof: SlaveProof) -> list[MasterAction]:
         closing = self._close(CloseKind.REFUSED, f"{refused.reason.name}: {refused.text}")
-        is_deposed = refused.reason is Refusal.STALE_EPOCH and self.reign is not None
+        is_deposed = refused.reason is Refusal.STALE_EPOCH and self.epoch_log is not None
         return [NewerEpoch(proof.epoch), *closing] if is_deposed else closing
 
     def _accept(self, hello: SlaveHello, proof: SlaveProof, start_offset: int) -> StartTransfer:
@@ -271,6 +273,7 @@ class MasterLink:
             hello.broker_id,
             proof.ack_kind,
             held_from=proof.log_start if proof.log_end else start_offset,
+            is_learner=proof.is_learner,
         )
 
     def _on_frame_bytes(self, data: bytes) -> list[MasterAction]:

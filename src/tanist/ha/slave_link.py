@@ -24,6 +24,7 @@ from tanist.ha.actions import (
     FollowLog,
     SendBytes,
     SlaveAction,
+    TellEpochs,
     TruncateTo,
     wrong_offset,
 )
@@ -103,6 +104,8 @@ class SlaveLink:
     """Whether the master may be one of RocketMQ's, so that nothing is said before it has greeted."""
     epoch: int = 0
     """The newest epoch that we were told of; 0 with fixed roles, which know none."""
+    is_learner: bool = False
+    """Whether we only follow, and are not to be counted on."""
     state: SlaveState = field(default=SlaveState.GREETING, init=False)
     refusal: Refused | None = field(default=None, init=False)
     master_log_end: int = field(default=0, init=False)
@@ -249,6 +252,7 @@ class SlaveLink:
             tail_bytes=size,
             ack_kind=self.ack_kind,
             file_bytes=log.file_bytes,
+            is_learner=self.is_learner,
         )
         slave_hello, said = self._transcript
         answer = encode_slave_proof(proof, self.keys.authentication)
@@ -289,17 +293,20 @@ class SlaveLink:
             epochs,
             log_start=log.log_start,
             log_end=log.log_end,
+            master_start=self._master.log_start,
             master_end=self._master.log_end,
             confirmed_to=self.confirmed_to,
         )
+        agreed_to = None if isinstance(point, Refused) else point
+        told = TellEpochs(log.epochs.epochs, epochs, log.log_end, agreed_to)
         if isinstance(point, Refused):
-            return self._refuse(point)
+            return [told, *self._refuse(point)]
         if not self._epochs.is_cut_at(point, log.log_end):
-            return self._prove()
+            return [told, *self._prove()]
         self.log = replace(log, log_end=point)
         self.log_end = self.acked_to = point
         self.state = SlaveState.CUTTING
-        return [TruncateTo(point)]
+        return [told, TruncateTo(point)]
 
     def _on_accepted(self, start_offset: int) -> list[SlaveAction]:
         if self.epoch and self._epochs is None:

@@ -107,4 +107,10 @@ def _ends(epochs: Sequence[Epoch], log_end: int) -> dict[Epoch, int]:
     return dict(zip(epochs, ends, strict=False))
 
 
+def epochs_text(epochs: Sequence[Epoch], *, most: int = 20) -> str:
+    """The newest of these epochs, for people: ``{..., 3@500, 4@900}``."""
+    newest = ", ".join(f"{epoch}@{start}" for epoch, start in epochs[-most:])
+    return f"{{{'..., ' if len(epochs) > most else ''}{newest}}}"
+
+
 _START = attrgetter("start")

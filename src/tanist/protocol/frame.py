@@ -209,7 +209,15 @@ def with_code(frame: bytes, code: int) -> bytes:
 
 
 def encode_pull_head(
-    request: Command, answer: PullMessageResponse, *, code: int, outcome: str, body_bytes: int
+    request: Command,
+    *,
+    code: int,
+    outcome: str,
+    suggested_broker_id: int,
+    next_offset: int,
+    min_offset: int,
+    max_offset: int,
+    body_bytes: int,
 ) -> bytes:
     """All of the frame that answers a pull but the messages, from a template too.
 
@@ -217,13 +225,19 @@ def encode_pull_head(
     long for a frame.
     """
     if request.encoding is _BINARY or body_bytes > MAX_FRAME_BYTES - _PULL_HEAD_BYTES:
+        answer = PullMessageResponse(
+            suggested_broker_id=suggested_broker_id,
+            next_begin_offset=QueueOffset(next_offset),
+            min_offset=QueueOffset(min_offset),
+            max_offset=QueueOffset(max_offset),
+        )
         return encode_head(request.reply(code, answer, remark=outcome), body_bytes)
     header = _PULL_ANSWER % (
         code,
-        answer.suggested_broker_id,
-        answer.next_begin_offset,
-        answer.min_offset,
-        answer.max_offset,
+        suggested_broker_id,
+        next_offset,
+        min_offset,
+        max_offset,
         request.opaque,
         outcome.encode(),
     )

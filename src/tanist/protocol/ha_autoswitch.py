@@ -245,7 +245,8 @@ def _handshake_fault(log_end: int, epoch: int, epochs: Sequence[Epoch]) -> str |
         return f"a handshake with log end {log_end}, epoch {epoch} and {len(epochs)} epochs"
     if epochs and (epochs[0].epoch < 0 or epochs[0].start < 0):
         return f"a handshake whose first epoch is {epochs[0]}"
-    if any(older.epoch >= newer.epoch or older.start >= newer.start for older, newer in pairwise(epochs)):
+    # Those that begin where the next one does wrote nothing.
+    if any(older.epoch >= newer.epoch or older.start > newer.start for older, newer in pairwise(epochs)):
         return "a handshake whose epochs do not rise"
     return None
 

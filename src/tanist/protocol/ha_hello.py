@@ -8,7 +8,8 @@
       SlaveProof  incarnation followed, log range,
                   epoch, checksum of the log's tail,
                   kind of its acks, size of its
-                  files, SLAVE PROOF                 ------->
+                  files, whether it only learns,
+                  SLAVE PROOF                        ------->
                                                      <-------  Verdict  start offset, or a reason, PROOF
                                                      <======>  frames of ha_link
 
@@ -63,8 +64,8 @@ _HEAD = struct.Struct(">4sBBBH")
 _SLAVE_HELLO = struct.Struct(">q16sB")
 # nonce, incarnation, log_start, log_end, epoch
 _MASTER_HELLO = struct.Struct(">16s16sqqi")
-# incarnation, log_start, log_end, epoch, tail_crc, tail_bytes, ack_kind, file_bytes
-_SLAVE_PROOF = struct.Struct(">16sqqiIIBq")
+# incarnation, log_start, log_end, epoch, tail_crc, tail_bytes, ack_kind, file_bytes, is_learner
+_SLAVE_PROOF = struct.Struct(">16sqqiIIBqB")
 # reason, start_offset, text_bytes
 _VERDICT = struct.Struct(">BqB")
 # epoch, start
@@ -140,6 +141,8 @@ class SlaveProof(NamedTuple):
     ack_kind: AckKind
     file_bytes: int
     """Of each of its files: records end with them, so both sides have the same."""
+    is_learner: bool = False
+    """Whether it only follows: nobody waits for it, and it is never elected."""
 
 
 class Accepted(NamedTuple):
@@ -234,7 +237,7 @@ def decode_slave_proof(raw: bytes, authentication: Authentication) -> SlaveProof
     fault = _slave_proof_fault(proof)
     if fault:
         raise RemoteProtocolError(fault)
-    return proof._replace(ack_kind=AckKind(proof.ack_kind))
+    return proof._replace(ack_kind=AckKind(proof.ack_kind), is_learner=bool(proof.is_learner))
 
 
 def decode_verdict(raw: bytes, authentication: Authentication) -> Verdict:
@@ -396,6 +399,8 @@ def _slave_proof_fault(proof: SlaveProof) -> str | None:
         AckKind.FLUSHED,
     ):
         return f"an incarnation of {len(proof.incarnation)} bytes, acks of kind {proof.ack_kind}"
+    if proof.is_learner not in (0, 1):
+        return f"{proof.is_learner} for whether it only learns"
     if proof.file_bytes < 1:
         return f"files of {proof.file_bytes} bytes"
     log_bytes = proof.log_end - proof.log_start

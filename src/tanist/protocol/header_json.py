@@ -7,13 +7,16 @@ Reading takes what RocketMQ takes: any key may be missing or null, unknown keys 
 language may be a number. Only the envelope is read here; a Command reads its ext fields on demand.
 """
 
+from typing import Generic, TypeVar
+
 import msgspec
 
 from tanist.errors import LocalProtocolError, RemoteProtocolError
 from tanist.model.integers import INT32_MAX, INT32_MIN, Int32
 from tanist.protocol.codes import HeaderEncoding, Language, RequestCode
 from tanist.protocol.command import Command
-from tanist.protocol.headers.base import MAX_EXT_FIELDS
+from tanist.protocol.headers.base import MAX_EXT_FIELDS, Header
+from tanist.protocol.headers.pull import PullMessageRequest
 from tanist.protocol.headers.send import SendMessageRequestV2
 from tanist.protocol.java_json import BAD_JSON
 
@@ -41,6 +44,9 @@ _COUNT_FROM_BYTES = len('"k":"",') * MAX_EXT_FIELDS
 
 _SEND_V2 = int(RequestCode.SEND_MESSAGE_V2)
 _SEND_V2_PREFIX = b'{"code":%d,' % _SEND_V2
+_PULL_PREFIX = b'{"code":%d,' % RequestCode.PULL_MESSAGE
+
+_H = TypeVar("_H", bound=Header)
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -52,11 +58,11 @@ class _Envelope(msgspec.Struct, gc=False):
     version: Int32 | None = 0
 
 
-class _SendEnvelope(msgspec.Struct, gc=False, rename="camel"):
-    """A whole SEND_MESSAGE_V2 header in one piece."""
+class _Whole(msgspec.Struct, Generic[_H], gc=False, rename="camel"):
+    """A whole header in one piece, the typed header included."""
 
     code: Int32
-    ext_fields: SendMessageRequestV2
+    ext_fields: _H
     opaque: Int32
     flag: Int32 = 0
     language: str = "JAVA"
@@ -78,7 +84,8 @@ class _Written(msgspec.Struct, gc=False, rename="camel"):
 
 
 _ENVELOPE_DECODER = msgspec.json.Decoder(_Envelope, strict=False)
-_SEND_DECODER = msgspec.json.Decoder(_SendEnvelope, strict=False)
+_SEND_DECODER = msgspec.json.Decoder(_Whole[SendMessageRequestV2], strict=False)
+_PULL_DECODER = msgspec.json.Decoder(_Whole[PullMessageRequest], strict=False)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -86,7 +93,7 @@ def decode_json_header(header: bytes, body: memoryview) -> Command:
     """The Command of one frame with a JSON header."""
     if len(header) > _COUNT_FROM_BYTES:
         _check_field_count(header)
-    elif header.startswith(_SEND_V2_PREFIX) and (command := _decode_send(header, body)) is not None:
+    elif (command := _decode_tidy(header, body)) is not None:
         return command
     try:
         envelope = _ENVELOPE_DECODER.decode(header)
@@ -125,32 +132,42 @@ def encode_json_header(command: Command) -> bytes:
         raise LocalProtocolError(f"a header holds text that UTF-8 cannot carry: {error}") from error
 
 
-def _decode_send(header: bytes, body: memoryview) -> Command | None:
-    """The fast path of the hottest request: envelope and typed header in one pass, no dict.
+def _decode_tidy(header: bytes, body: memoryview) -> Command | None:
+    """The fast path of the hottest requests: envelope and typed header in one pass, no dict.
 
-    None where the header is not as tidy as Java writes it; the careful path then has the last word.
-    In C only the envelope is looked at, because most sends need no typed header: see quick_send.py.
+    None for others, and where the header is not as tidy as Java writes it; the careful path then has the
+    last word. Of a send C looks at the envelope only, because most need no typed header: see quick_send.py.
     """
+    if header.startswith(_PULL_PREFIX):
+        return _decode_whole(_PULL_DECODER, header, body)
+    if not header.startswith(_SEND_V2_PREFIX):
+        return None
     if native is not None and (found := native.send_envelope(header)) is not None:
         opaque, flag, language, version = found
         language = _LANGUAGES.get(language, _UNHEARD_OF)
         return Command(_SEND_V2, opaque, flag, language, version, None, body, _JSON, header)
+    return _decode_whole(_SEND_DECODER, header, body)
+
+
+def _decode_whole(
+    decoder: msgspec.json.Decoder[_Whole[_H]], header: bytes, body: memoryview
+) -> Command | None:
     try:
-        send = _SEND_DECODER.decode(header)
+        whole = decoder.decode(header)
     except BAD_JSON:
         return None
     return Command(
-        send.code,
-        send.opaque,
-        send.flag,
-        _LANGUAGES.get(send.language, _UNHEARD_OF),
-        send.version,
-        send.remark,
+        whole.code,
+        whole.opaque,
+        whole.flag,
+        _LANGUAGES.get(whole.language, _UNHEARD_OF),
+        whole.version,
+        whole.remark,
         body,
         _JSON,
         header,
         None,
-        send.ext_fields,
+        whole.ext_fields,
     )
 
 

@@ -7,7 +7,7 @@ them: ``outstanding``, ``replies``, ``watch``, ``held``, ``line_budget``.
 
 from tanist.remoting.client import RemotingClient
 from tanist.remoting.connection import Connection, Handler
-from tanist.remoting.server import RemotingServer, bind_port
+from tanist.remoting.server import RemotingServer, bind_port, stop_listening
 from tanist.remoting.settings import ClientLimits, ServerLimits
 from tanist.remoting.tls import ClientAuth, TlsMode, TlsSettings
 from tanist.remoting.watch import CloseCause
@@ -24,4 +24,5 @@ __all__ = [
     "TlsMode",
     "TlsSettings",
     "bind_port",
+    "stop_listening",
 ]

@@ -203,8 +203,7 @@ class Connection(asyncio.Protocol):
         """
         if self._cause is not None:
             return
-        self._unsent.append(frame)
-        self._unsent_bytes += len(frame)
+        self._keep(frame)
         if not self._is_flush_due:
             self._is_flush_due = True
             self._loop.call_soon(self._on_turn)
@@ -228,7 +227,7 @@ class Connection(asyncio.Protocol):
             raise
         if self._awaited.is_one and not self._is_serving:
             # Who asks one at a time need not wait for others that would ask within the same turn.
-            self._unsent.append(frame)
+            self._keep(frame)
             self._flush()
             return answer
         self.send_soon(frame)
@@ -358,7 +357,6 @@ class Connection(asyncio.Protocol):
 
     def _serve(self, frames: Iterator[Command]) -> None:
         """Handle ``frames`` and write their answers together, or keep the rest while the peer is behind."""
-        unsent_bytes = 0
         self._is_serving = True
         try:
             for command in frames:
@@ -369,9 +367,8 @@ class Connection(asyncio.Protocol):
                     continue
                 answer = self._answer(command)
                 if answer is not None:
-                    unsent_bytes += self._keep(answer)
-                    if unsent_bytes > self._limits.low_water_bytes:
-                        unsent_bytes = 0
+                    self._keep(answer)
+                    if self._unsent_bytes > self._limits.low_water_bytes:
                         self._flush()
                         if self._is_paused and self._holds_back and self._cause is None:
                             self._backlog = frames
@@ -425,30 +422,32 @@ class Connection(asyncio.Protocol):
             self._has_room.set()
             self._has_room = None
 
-    def _keep(self, frame: bytes | Pieces) -> int:
-        """Keep a frame for the next write; how many bytes it has."""
+    def _keep(self, frame: bytes | Pieces) -> None:
+        """Keep a frame for the next write."""
         if isinstance(frame, bytes):
             self._unsent.append(frame)
-            return len(frame)
-        self._unsent += frame
-        return sum(map(len, frame))
+            self._unsent_bytes += len(frame)
+        else:
+            self._unsent += frame
+            self._unsent_bytes += sum(map(len, frame))
 
     def _flush(self) -> None:
         unsent = self._unsent
         if not unsent or self._is_given_up or self._is_lost:
             return
+        size_bytes = self._unsent_bytes
         self._unsent = []
         self._unsent_bytes = 0
-        size_bytes = sum(map(len, unsent))
         self._written_bytes += size_bytes
         is_large = size_bytes > _LARGE_BYTES
-        data = self._write_now(unsent) if is_large else b"".join(unsent)
+        data = self._write_now(unsent, size_bytes) if is_large else b"".join(unsent)
         if data:
             self._wire.write(data)
-        if is_large or self._is_paused:
+        # Most large writes are taken at once, and nothing is held before or after them.
+        if (is_large and (data or self._held_bytes)) or self._is_paused:
             self._note_held()
 
-    def _write_now(self, pieces: Pieces) -> bytes:
+    def _write_now(self, pieces: Pieces, size_bytes: int) -> bytes:
         """Hand the system what it takes at once, as it lies; a copy of the rest, which is for the transport.
 
         So no view of the log outlives this call: what the peer has yet to take may be cut from the log.
@@ -458,9 +457,13 @@ class Connection(asyncio.Protocol):
         # already, before it tells us, and the number may be that of another peer's by now.
         is_ours = self._file_number >= 0 and not self._wire.is_closing()
         if is_ours and not self._wire.get_write_buffer_size():
-            # Where the system takes nothing the transport will meet the same reason, and sees to it.
-            with contextlib.suppress(OSError):
+            try:
                 sent = os.writev(self._file_number, pieces[:_MAX_PIECES])
+            except OSError:
+                # The transport will meet the same reason, and sees to it.
+                sent = 0
+        if sent == size_bytes:
+            return b""
         for number, piece in enumerate(pieces):
             if sent < len(piece):
                 return b"".join((piece[sent:], *pieces[number + 1 :]))

@@ -15,6 +15,9 @@ from tanist.remoting.watch import CloseCause
 
 _log = logging.getLogger(__name__)
 
+_ACCEPT_TURNS = 3
+"""So many turns of the event loop after a socket was accepted there is a connection that can be closed."""
+
 
 def bind_port(address: str, port: int) -> socket.socket:
     """Take a port, 0 for one that the system chooses, without listening yet. Raises OSError.
@@ -34,6 +37,19 @@ def bind_port(address: str, port: int) -> socket.socket:
         bound.close()
         raise
     return bound
+
+
+async def stop_listening(listener: asyncio.Server) -> None:
+    """Accept nobody any more; whoever was accepted has its connection made by then.
+
+    Python's own event loop loses those whom it accepts in the turn in which the listener is closed, and
+    leaves their sockets open.
+    """
+    for listening in listener.sockets:
+        asyncio.get_running_loop().remove_reader(listening.fileno())
+    for _ in range(_ACCEPT_TURNS):
+        await asyncio.sleep(0)
+    listener.close()
 
 
 class RemotingServer:
@@ -116,7 +132,7 @@ class RemotingServer:
         """
         if self._listener is None:
             return
-        self._listener.close()
+        await stop_listening(self._listener)
         await self._connections.close(grace_s, "the server stops")
         await self._listener.wait_closed()
         self._listener = None

@@ -162,7 +162,7 @@ class CommitLog:
 
     def read_ahead(self, log_offset: int, max_bytes: int) -> memoryview:
         """What is written from an offset on, at most ``max_bytes`` and at most to the end of that file."""
-        if not self.log_start <= log_offset < self.log_end:
+        if not self._segments.start <= log_offset < self.log_end:
             raise OffsetOutOfRange("log offset", log_offset, self.log_start, self.log_end)
         segment = self._segments.at(log_offset)
         end = min(log_offset + max_bytes, self.log_end, segment.end)

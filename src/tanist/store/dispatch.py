@@ -12,6 +12,7 @@ delays and transactions: so a message that was seen is on every replica that may
 
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tanist.errors import CorruptRecord, LocalProtocolError, RemoteProtocolError
 from tanist.model.delay_levels import due_ms
@@ -32,6 +33,9 @@ try:
     from tanist.protocol import _native as native
 except ImportError:
     native = None
+
+if TYPE_CHECKING:
+    from tanist.protocol._native import Walked
 
 _log = logging.getLogger(__name__)
 
@@ -98,6 +102,9 @@ class Dispatcher:
         """Go on from an earlier offset, after the log was cut there."""
         self._fresh.clear()
         self.dispatched_to = LogOffset(min(self.dispatched_to, log_offset))
+        if self.confirmed_to is not None:
+            # What comes in the place of what was cut is not confirmed.
+            self.confirmed_to = min(self.confirmed_to, log_offset)
 
     def next_offsets(self) -> dict[tuple[str, int], int]:
         """The offset of each queue's next message: the log may hold some behind what is indexed."""
@@ -105,6 +112,14 @@ class Dispatcher:
         position, log_end = max(self.dispatched_to, self._log.log_start), self._log.log_end
         while log_end - position >= BLANK_BYTES:
             segment = self._log.segments.at(position)
+            # There may be many: all that came in while one replica was slow.
+            walked = self._walk_plain(segment, position, log_end, BATCH_RECORDS)
+            if walked is not None and walked[1]:
+                for topic, queue_id, queue_offset, entries, _ in walked[2]:
+                    next_offset = queue_offset + len(entries) // ENTRY_BYTES
+                    offsets[topic, queue_id] = max(offsets.get((topic, queue_id), 0), next_offset)
+                position = segment.start + walked[0]
+                continue
             size, magic = peek_record(segment.view, position - segment.start)
             behind = segment.end if magic == MAGIC_BLANK else position + size
             if behind > log_end:
@@ -180,19 +195,23 @@ class Dispatcher:
 
     def _walk(self, segment: Segment, log_offset: int, end: int, max_count: int) -> tuple[int, int]:
         """Take the plain records from an offset on, if that can be done in C; where they end, how many."""
-        if native is None:
-            return log_offset, 0
-        start = segment.start
-        walked = native.walk_records(
-            segment.view, log_offset - start, end - start, start, max_count, self._delay_levels
-        )
+        walked = self._walk_plain(segment, log_offset, end, max_count)
         if walked is None:
             return log_offset, 0
         stopped_at, count, runs, keyed, self._taken_ms = walked
         for topic, queue_id, queue_offset, entries, indexed_to in runs:
             self._run_at((topic, queue_id), queue_offset).add(entries, indexed_to)
         self._index.extend(keyed)
-        return start + stopped_at, count
+        return segment.start + stopped_at, count
+
+    def _walk_plain(self, segment: Segment, log_offset: int, end: int, max_count: int) -> "Walked | None":
+        """The plain records from an offset on, as C reads them; None if it can not, or there are none."""
+        if native is None:
+            return None
+        start = segment.start
+        return native.walk_records(
+            segment.view, log_offset - start, end - start, start, max_count, self._delay_levels
+        )
 
     def _take(self, record: Record) -> None:
         properties = bytes(record.properties)

@@ -11,16 +11,17 @@ here is ever read by a broker: what to do with it is for people to say.
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
+from tanist.errors import NotWritable
 from tanist.model.epochs import EpochHistory
 from tanist.protocol.record import MAGIC_BLANK, Record, decode_record, peek_record
 from tanist.store.commitlog import CommitLog
-from tanist.store.disk import Disk
+from tanist.store.disk import Disk, File
 from tanist.store.plain_records import pass_plain
 
 _log = logging.getLogger(__name__)
@@ -61,8 +62,12 @@ def keep_diverged(
     end: int,
     epochs: EpochHistory,
     now_ms: int,
+    is_dropped: Callable[[], bool] = lambda: False,
 ) -> Path | None:
-    """Copy the records from ``start`` to ``end`` into a folder of their own; None if there are none."""
+    """Copy the records from ``start`` to ``end`` into a folder of their own; None if there are none.
+
+    Raises NotWritable, and leaves nothing, as soon as ``is_dropped`` says that nobody wants it any more.
+    """
     topics = _count_topics(log, start, end)
     if not topics:
         return None
@@ -70,7 +75,8 @@ def keep_diverged(
     report = DivergedReport(start, end, now_ms, tuple(parts), topics.total(), dict(topics))
     folder = _new_folder(disk, root / FOLDER_NAME, report)
     try:
-        _copy(disk, log, folder / f"{start:020}", start, end)
+        _copy(log, start, end, disk.create(folder / f"{start:020}"), is_dropped)
+        disk.sync_dirs()
         disk.write_durably(folder / REPORT_NAME, msgspec.json.format(msgspec.json.encode(report), indent=2))
     except Exception:
         # There is no room, say. Half a copy would only take more of it, and the log has all of it still.
@@ -135,14 +141,15 @@ def _new_folder(disk: Disk, parent: Path, report: DivergedReport) -> Path:
     return folder
 
 
-def _copy(disk: Disk, log: CommitLog, path: Path, start: int, end: int) -> None:
-    with disk.create(path) as file:
+def _copy(log: CommitLog, start: int, end: int, file: File, is_dropped: Callable[[], bool]) -> None:
+    with file:
         # The space first: so a full disk shows before the work.
         file.allocate(0, end - start)
         position = start
         while position < end:
+            if is_dropped():
+                raise NotWritable("the messages are not to be cut any more")
             piece = log.read_ahead(position, min(_COPY_BYTES, end - position))
             file.write(position - start, piece)
             position += len(piece)
         file.sync()
-    disk.sync_dirs()

@@ -3,7 +3,8 @@
     open:  lock -> finish what was interrupted -> check the files -> find the end -> index the rest
     close: index the rest -> flush -> checkpoint -> unlock
 
-One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint.finish``, may run on another.
+One thread uses a store. Only the disk's work, ``flush`` and ``PendingCheckpoint.finish``, may run on another,
+and ``keep_diverged`` while the log is not cut or closed.
 """
 
 import logging
@@ -32,7 +33,7 @@ from tanist.store.key_index import KeyIndex
 from tanist.store.lookup import MAX_TIMESTAMP_MS, Lookup
 from tanist.store.opening import RecoveryReport, find_end, settle
 from tanist.store.queues import Queues, check_topic_name
-from tanist.store.recovery import whole_to
+from tanist.store.recovery import sound_in_turns, whole_to
 from tanist.store.segment import Segment
 from tanist.store.segments import Segments
 from tanist.store.set_aside import finish_set_aside
@@ -150,7 +151,9 @@ class MessageStore:
             )
             if waits_for_confirm:
                 # What is indexed was confirmed, or was shown before there was a controller.
-                self.dispatcher.confirmed_to = max(found.start, self._checkpoints.saved.confirmed_to)
+                confirmed_to = max(found.start, self._checkpoints.saved.confirmed_to)
+                # If some of it is lost, what comes in its place is not confirmed.
+                self.dispatcher.confirmed_to = min(confirmed_to, found.end)
             # Not before this: a store that is refused is left as it was found.
             self._guard.mark_open()
             self.recovery = settle(
@@ -244,8 +247,11 @@ class MessageStore:
         self.count_queue_offsets()
         self.checkpoint()
 
-    def keep_diverged(self, log_offset: int) -> None:
-        """Copy all messages from the start of a record on, which are about to be cut, into a folder."""
+    def keep_diverged(self, log_offset: int, *, is_dropped: Callable[[], bool] = lambda: False) -> None:
+        """Copy all messages from the start of a record on, which are about to be cut, into a folder.
+
+        As soon as ``is_dropped`` says so nothing is kept, and NotWritable is raised.
+        """
         self._check_between_records(log_offset)
         keep_diverged(
             self._disk,
@@ -255,6 +261,7 @@ class MessageStore:
             end=self.whole_to,
             epochs=self.epochs,
             now_ms=self._clock.now_ms(),
+            is_dropped=is_dropped,
         )
 
     @property
@@ -264,6 +271,27 @@ class MessageStore:
             return self.log.log_end
         start = max(self.dispatcher.dispatched_to, self.log.log_start)
         return whole_to(self.log.segments, start, self.log.log_end)
+
+    @property
+    def confirmed_whole_to(self) -> int | None:
+        """Where the last record ends that is confirmed as a whole; None: that is not asked.
+
+        Replicas ack parts of records too. A record of which a part is confirmed was shown to nobody, and the
+        next master may not have the rest of it.
+        """
+        confirmed_to = self.dispatcher.confirmed_log_end
+        if confirmed_to is None:
+            return None
+        start = max(self.dispatcher.dispatched_to, self.log.log_start)
+        return whole_to(self.log.segments, start, confirmed_to)
+
+    def sound_in_turns(self) -> Iterator[int]:
+        """Check what is not indexed yet, message by message; the last place told is the end of it.
+
+        With others served between two turns, for there may be much that waits to be confirmed.
+        """
+        start = max(self.dispatcher.dispatched_to, self.log.log_start)
+        return sound_in_turns(self.log.segments, start, self.log.log_end)
 
     def count_queue_offsets(self) -> None:
         """Learn which offset each queue's next message gets, as a slave must before it becomes master."""
@@ -384,10 +412,11 @@ class MessageStore:
 
     def message_at(self, log_offset: int) -> Record | None:
         """The same for who consumes: None also for what is not confirmed yet."""
-        confirmed_to = self.dispatcher.confirmed_to
-        if confirmed_to is not None and log_offset >= confirmed_to:
-            return None
-        return self._lookup.record_at(log_offset)
+        record, confirmed_to = self._lookup.record_at(log_offset), self.dispatcher.confirmed_to
+        if record is None or confirmed_to is None:
+            return record
+        # Of the last record a part may be confirmed.
+        return record if log_offset + record.size_bytes <= confirmed_to else None
 
     def offset_at_time(
         self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = Boundary.LOWER
@@ -480,11 +509,15 @@ class MessageStore:
             )
 
     def _check_between_records(self, log_offset: int) -> None:
-        # What a master sent of the last record may be only its half: no record begins there, and it may go.
-        if not self.log.is_record_start(log_offset) and log_offset != self.whole_to:
+        if not self.log.is_record_start(log_offset) and not self._ends_record(log_offset):
             raise OffsetOutOfRange(
                 "no record begins at log offset", log_offset, self.log.log_start, self.log.log_end
             )
+
+    def _ends_record(self, log_offset: int) -> bool:
+        """Whether a record that is not indexed ends here. What follows may be half of one, or damaged."""
+        start = max(self.dispatcher.dispatched_to, self.log.log_start)
+        return start <= log_offset and whole_to(self.log.segments, start, log_offset) == log_offset
 
     def _cut_all(self, log_offset: int) -> int:
         """Cut the indexes, then the log; each step can be done again."""

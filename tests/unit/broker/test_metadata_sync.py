@@ -340,6 +340,15 @@ def test_after_a_run_that_took_too_long_the_next_comes_at_once_and_none_is_made_
     assert began == [3.0, 38.0, 48.0, 58.0]
 
 
+def test_a_run_that_is_wanted_soon_comes_at_once_but_not_more_often_than_each_second() -> None:
+    times = RunTimes(100.0)
+    times.hasten(100.5)
+    assert times.wait_s(100.5) == 0
+    times.on_run(100.5)
+    times.hasten(100.7)
+    assert times.wait_s(100.7) == pytest.approx(0.8)
+
+
 @pytest.fixture
 def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata_sync, "FIRST_S", 0.001)

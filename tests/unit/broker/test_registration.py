@@ -285,3 +285,20 @@ def test_a_master_is_told_of_no_master(tmp_path: Path) -> None:
     registration.on_master(told.append)
     asyncio.run(registration.register())
     assert told == []
+
+
+def test_a_broker_that_withdraws_is_forgotten_under_the_id_it_was_known_by(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        state, asked = open_state(tmp_path, TWO), _Asked()
+        registration = Registration(state, asked.client)
+        await registration.register()
+        state.settings = msgspec.structs.replace(state.settings, broker_role=BrokerRole.SLAVE, broker_id=7)
+        registration.withdraw()
+        await registration.register()
+        requests = [request for _, request in asked.requests[2:]]
+        assert [request.code for request in requests] == [RequestCode.UNREGISTER_BROKER] * 2
+        assert {request.header(BrokerIdentityRequest).broker_id for request in requests} == {0}
+        await registration.register()
+        assert len(asked.requests) == 4
+
+    asyncio.run(scenario())

@@ -137,6 +137,30 @@ def _twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class TestSet:
+    def test_a_replica_whose_acks_do_not_count_is_in_no_set_and_waited_for_by_nobody(
+        self, tmp_path: Path
+    ) -> None:
+        async def scenario(master: _Master) -> None:
+            master.grant()
+            stranger = master.join(2, acked_to=master.log_end, counts=False)
+            master.ask()
+            assert master.codes() == [R.SUCCESS]
+            master.ack(stranger, master.log_end)
+            assert master.reign._proposal is None
+            assert master.reign.sync_state.counted == {1}
+
+        run(tmp_path, scenario, members={1})
+
+    def test_a_member_that_comes_back_with_acks_that_do_not_count_leaves_the_set(
+        self, tmp_path: Path
+    ) -> None:
+        async def scenario(master: _Master) -> None:
+            master.join(2, acked_to=master.log_end, counts=False)
+            assert master.reign._proposal == Propose(frozenset({1}), 1)
+            assert not master.reign.sync_state.is_linked
+
+        run(tmp_path, scenario, members={1, 2})
+
     @pytest.mark.behaviour("S2-51")
     def test_a_send_is_answered_and_shown_when_all_of_the_set_hold_it(self, tmp_path: Path) -> None:
         async def scenario(master: _Master) -> None:

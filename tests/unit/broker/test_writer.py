@@ -1,5 +1,7 @@
 import asyncio
 import logging
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -187,9 +189,9 @@ def test_a_cut_takes_the_dispatch_that_was_due_with_it_and_keeps_what_it_cuts(tm
             store, writer = broker.state.store, broker.state.writer
             places = [writer.append(make_message(number)).log_offset for number in range(10)]
             await asyncio.sleep(0)
-            writer._due_dispatch = asyncio.get_running_loop().call_soon(writer._dispatch)
+            writer._due_dispatch = asyncio.get_running_loop().call_later(60, writer._dispatch)
             due = writer._due_dispatch
-            writer.truncate_to(places[4])
+            await writer.truncate_to(places[4])
             assert due.cancelled()
             assert store.log.log_end == places[4]
             await turns(3)
@@ -210,7 +212,7 @@ def test_what_is_not_dispatched_yet_is_so_after_a_cut_behind_it(tmp_path: Path) 
         async with working_broker(tmp_path) as broker:
             store, writer = broker.state.store, broker.state.writer
             places = [writer.append(make_message(number)).log_offset for number in range(10)]
-            writer.truncate_to(places[4])
+            await writer.truncate_to(places[4])
             await turns(3)
             assert bodies(store) == numbered(0, 1, 2, 3)
 
@@ -225,11 +227,118 @@ def test_what_is_confirmed_is_not_cut_whoever_asks(tmp_path: Path) -> None:
             writer.confirm_to(places[5])
             log_end = store.log.log_end
             with pytest.raises(DivergedLog, match=f"confirmed up to {places[5]}"):
-                writer.truncate_to(places[4])
+                await writer.truncate_to(places[4])
             assert store.log.log_end == log_end
             assert diverged_folders(store.root) == []
-            writer.truncate_to(places[5])
+            await writer.truncate_to(places[5])
             assert store.log.log_end == places[5]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_whole", [True, False], ids=["whole here", "torn here"])
+def test_a_record_of_which_only_a_part_is_confirmed_may_be_cut(tmp_path: Path, is_whole: bool) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            places = [writer.append(make_message(number)).log_offset for number in range(10)]
+            last, log_end = places[-1], store.log.log_end
+            if not is_whole:
+                record = bytes(store.log.read(last, log_end - last - 10))
+                store.truncate_to(last)
+                writer.append_raw(last, memoryview(record))
+            writer.confirm_to(last + 50)
+            with pytest.raises(DivergedLog, match=f"confirmed up to {last} "):
+                await writer.truncate_to(places[-2])
+            await writer.truncate_to(last)
+            assert store.log.log_end == store.dispatcher.confirmed_to == last
+
+    asyncio.run(scenario())
+
+
+def test_what_was_confirmed_stays_so_though_the_next_master_does_not_know_it_yet(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            places = [writer.append(make_message(number)).log_offset for number in range(10)]
+            writer.confirm_to(places[5])
+            writer.confirm_to(places[2])
+            assert store.dispatcher.confirmed_to == places[5]
+
+    asyncio.run(scenario())
+
+
+def _held_copies(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Copies of what is cut end when this event is set, or when nobody wants them."""
+    is_let_go = threading.Event()
+    keep = store.keep_diverged
+
+    def keep_slowly(log_offset: int, *, is_dropped: Callable[[], bool]) -> None:
+        while not (is_let_go.is_set() or is_dropped()):
+            is_let_go.wait(0.001)
+        keep(log_offset, is_dropped=is_dropped)
+
+    monkeypatch.setattr(store, "keep_diverged", keep_slowly)
+    return is_let_go
+
+
+def test_others_are_served_while_what_is_cut_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            places = [writer.append(make_message(number)).log_offset for number in range(10)]
+            is_let_go = _held_copies(store, monkeypatch)
+            cutting = broker.tasks.create_task(writer.truncate_to(places[4]))
+            await turns(3)
+            assert bodies(store) == numbered(*range(10))
+            is_let_go.set()
+            await cutting
+            assert bodies(store) == numbered(*range(4))
+
+    asyncio.run(scenario())
+
+
+def test_a_cut_that_nobody_wants_any_more_leaves_the_log_and_no_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            places = [writer.append(make_message(number)).log_offset for number in range(10)]
+            log_end = store.log.log_end
+            _held_copies(store, monkeypatch)
+            cutting = broker.tasks.create_task(writer.truncate_to(places[4]))
+            await turns(3)
+            cutting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await cutting
+            assert store.log.log_end == log_end
+            assert diverged_folders(store.root) == []
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_confirmed", [True, False], ids=["confirmed", "grown"])
+def test_a_log_that_has_changed_while_it_was_copied_is_not_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_confirmed: bool
+) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            places = [writer.append(make_message(number)).log_offset for number in range(10)]
+            is_let_go = _held_copies(store, monkeypatch)
+            cutting = asyncio.ensure_future(writer.truncate_to(places[4]))
+            await turns(3)
+            if is_confirmed:
+                writer.confirm_to(places[5])
+            else:
+                writer.append(make_message(10))
+            is_let_go.set()
+            with pytest.raises(DivergedLog, match="is confirmed" if is_confirmed else "has grown"):
+                await cutting
+            assert len(bodies(store)) >= 10
 
     asyncio.run(scenario())
 
@@ -240,7 +349,7 @@ def test_a_cut_that_was_refused_leaves_dispatch_at_work(tmp_path: Path) -> None:
             store, writer = broker.state.store, broker.state.writer
             places = [writer.append(make_message(number)).log_offset for number in range(3)]
             with pytest.raises(OffsetOutOfRange):
-                writer.truncate_to(places[1] + 1)
+                await writer.truncate_to(places[1] + 1)
             await turns(3)
             assert max_offset(store) == 3
 

@@ -4,7 +4,13 @@ from rich.console import Console
 
 from tanist.cli.ha_views import Told, print_status, to_json
 from tanist.model.offsets import LogOffset
-from tanist.protocol.bodies.replication import HAClientView, HAConnectionView, HARefusedView, HARuntimeInfo
+from tanist.protocol.bodies.replication import (
+    ControlledView,
+    HAClientView,
+    HAConnectionView,
+    HARefusedView,
+    HARuntimeInfo,
+)
 
 
 def shown(status: HARuntimeInfo) -> str:
@@ -97,3 +103,32 @@ def test_json_is_one_object_a_broker() -> None:
     told = Told("a:1", HARuntimeInfo(is_master=False))
     assert to_json(told, is_pretty=False).startswith('{"brokerAddr":"a:1","haStatus":{')
     assert "\n" in to_json(told)
+
+
+def test_a_master_under_a_controller_shows_its_set_its_lease_and_why_it_takes_nothing() -> None:
+    controlled = ControlledView(
+        state="running",
+        controller="10.0.0.9:9878",
+        replica_id=3,
+        role="master",
+        epoch=7,
+        confirmed_to=LogOffset(90),
+        sync_state_set=[2, 3],
+        counted=[1, 2, 3],
+        set_epoch=12,
+        lease_ms=0,
+        reasons=["LEASE_EXPIRED: no controller has answered for 4.0 s"],
+    )
+    text = shown(HARuntimeInfo(is_master=True, controlled=controlled))
+    assert "replica 3, master of epoch 7, running, controller 10.0.0.9:9878" in text
+    assert "sync state set {2, 3} of epoch 12, being changed: {1, 2, 3} are waited for" in text
+    assert "confirmed to 90, lease 0 ms" in text
+    assert "why: LEASE_EXPIRED" in text
+
+
+def test_a_slave_under_a_controller_shows_what_is_confirmed_and_no_lease() -> None:
+    controlled = ControlledView(state="running", role="slave", epoch=7, confirmed_to=LogOffset(90))
+    text = shown(HARuntimeInfo(is_master=False, controlled=controlled))
+    assert "replica unknown, slave of epoch 7, running, controller unknown" in text
+    assert "confirmed to 90" in text
+    assert "lease" not in text

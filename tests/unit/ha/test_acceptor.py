@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tanist.ha import acceptor as acceptor_module
 from tanist.ha.acceptor import Acceptor
+from tanist.ha.actions import CloseKind
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_connection import SlaveConnection
 from tests.support.conditions import until
 from tests.support.ha_ends import following, make_follower, serving_log, taken_count
+from tests.support.links import Bytes, SlaveSide
 from tests.support.messages import make_message, open_store
 
 
@@ -106,3 +109,35 @@ def test_two_slaves_with_one_id_take_turns_less_and_less_often(
 
     with caplog.at_level(logging.INFO):
         asyncio.run(run())
+
+
+def test_slaves_that_never_get_done_with_cutting_keep_no_other_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acceptor_module, "MAX_CUTTING", 2)
+
+    async def begin(address: str) -> asyncio.StreamWriter:
+        """Prove to be a slave, and then do nothing."""
+        slave = SlaveSide(Bytes(), epoch=1, file_bytes=4096)
+        host, _, port = address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(slave.begin())
+        while not (said := slave.hear(await reader.read(1000))):
+            pass
+        writer.write(said)
+        assert await reader.read(1000)
+        return writer
+
+    async def run() -> None:
+        with open_store(tmp_path) as store:
+            store.begin_epoch(1)
+            async with serving_log(store, epoch=1) as (address, acceptor):
+                writers = [await begin(address) for _ in range(5)]
+                refused = acceptor._master.replicas.refused_counts
+                await until(lambda: refused[CloseKind.TOO_SLOW.value] == 2)
+                for writer in writers:
+                    writer.close()
+                    with suppress(OSError):
+                        await writer.wait_closed()
+
+    asyncio.run(run())

@@ -256,12 +256,30 @@ def test_a_frame_has_bytes_of_one_epoch_and_is_labelled_with_it(store: MessageSt
     assert {header.epoch for header, _ in frames} == {1, 3, 4}
 
 
-def test_an_epoch_without_bytes_is_announced_by_an_empty_frame(tmp_path: Path) -> None:
+def test_an_epoch_is_not_told_before_it_has_written_something(tmp_path: Path) -> None:
+    """A slave of RocketMQ would reign under its number if it became master where it begins."""
     with open_reigns(tmp_path, ((1, 5), (2, 0))) as store:
         end = store.log.log_end
-        announced, _ = _report(_shaken(store), end)
+        link = master_link(store)
+        answer = _answer(link.on_bytes(_HANDSHAKE, now_s=100.0))
+        assert answer == MasterHandshake(end, 2, (Epoch(1, LogOffset(0)),))
+        announced, _ = _report(link, end)
         assert isinstance(announced, SendBytes)
-        assert _header(announced.data) == TransferHeader(end, 0, 2, end, end)
+        assert _header(announced.data) == TransferHeader(end, 0, 1, LogOffset(0), end)
+        store.append(make_message(5))
+        ((header, _),) = _send_all(link, store)
+        assert (header.epoch, header.epoch_start) == (2, end)
+
+
+@pytest.mark.parametrize("message_count", [0, 1])
+def test_masters_before_the_first_byte_are_told_to_have_written_nothing(
+    tmp_path: Path, message_count: int
+) -> None:
+    """A slave of RocketMQ that was one of them finds no other epoch in common."""
+    with open_reigns(tmp_path, ((4, message_count),)) as store:
+        answer = _answer(master_link(store).on_bytes(_HANDSHAKE, now_s=100.0))
+    assert answer.epoch == 4
+    assert [tuple(each) for each in answer.epochs] == [(1, 0), (2, 0), (3, 0), (4, 0)][: 3 + message_count]
 
 
 def test_a_first_epoch_is_not_told_before_it_has_written_something(tmp_path: Path) -> None:
@@ -284,7 +302,7 @@ def test_an_epoch_that_begins_meanwhile_labels_what_follows(tmp_path: Path) -> N
         store.begin_epoch(2)
         (beat,) = link.on_tick(log_end=begun_at, now_s=105.0)
         assert isinstance(beat, SendBytes)
-        assert _header(beat.data)[2:4] == (2, begun_at)
+        assert _header(beat.data)[2:4] == (1, 0)
         store.append(make_message(5))
         ((header, _),) = _send_all(link, store)
         assert header[2:4] == (2, begun_at)

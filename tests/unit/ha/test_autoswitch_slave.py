@@ -13,9 +13,10 @@ from tanist.ha.actions import (
     FollowLog,
     SendBytes,
     SlaveAction,
+    TellEpochs,
     TruncateTo,
 )
-from tanist.ha.autoswitch_slave import HANDSHAKE_S, AutoswitchSlaveLink
+from tanist.ha.autoswitch_slave import CUT_S, HANDSHAKE_S, AutoswitchSlaveLink
 from tanist.model.epochs import EpochHistory
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_autoswitch import (
@@ -90,6 +91,12 @@ def _closing(actions: list[SlaveAction]) -> CloseLink:
     return closing
 
 
+def _behind_telling(actions: list[SlaveAction]) -> list[SlaveAction]:
+    """What is to be done after operators were told which epochs there are."""
+    assert isinstance(actions[0], TellEpochs)
+    return actions[1:]
+
+
 def _appended(actions: list[SlaveAction]) -> bytes:
     return b"".join(bytes(each.body) for each in actions if isinstance(each, AppendLog))
 
@@ -113,7 +120,10 @@ def test_a_slave_is_ready_and_once_connected_it_says_who_it_is_in_one_write() ->
 @pytest.mark.behaviour("S2-29")
 def test_an_empty_slave_reports_0_as_soon_as_it_is_answered(master: _Master) -> None:
     link = _shaken()
-    assert receive(link, master.answer()) == [FollowLog(None), SendBytes(encode_slave_report(0))]
+    assert _behind_telling(receive(link, master.answer())) == [
+        FollowLog(None),
+        SendBytes(encode_slave_report(0)),
+    ]
     assert link.state is HaState.TRANSFER
     assert link.master_log_end == len(master.log)
 
@@ -159,7 +169,7 @@ def test_more_than_1000_epochs_are_taken(master: _Master) -> None:
 def test_what_only_the_slave_has_is_cut_and_then_its_end_is_reported(master: _Master) -> None:
     start = master.starts[0]
     link = _shaken(start + 900, history((1, 0), (2, start)))
-    assert receive(link, master.answer()) == [TruncateTo(start)]
+    assert _behind_telling(receive(link, master.answer())) == [TruncateTo(start)]
     assert link.state is HaState.HANDSHAKE
     assert link.on_truncated() == [
         FollowLog(None),
@@ -170,22 +180,43 @@ def test_what_only_the_slave_has_is_cut_and_then_its_end_is_reported(master: _Ma
     assert _appended(receive(link, master.frame(start, start + 100))) == master.log[start : start + 100]
 
 
+def test_a_slave_may_take_its_time_to_cut_and_no_more(master: _Master) -> None:
+    start = master.starts[0]
+    link = _shaken(start + 900, history((1, 0), (2, start)))
+    actions, _ = link.on_bytes(memoryview(master.answer()), now_s=101.0)
+    assert _behind_telling(actions) == [TruncateTo(start)]
+    assert link.on_tick(now_s=100.0 + 2 * HANDSHAKE_S) == []
+    assert link.next_tick_s == 101.0 + CUT_S
+    assert _closing(link.on_tick(now_s=101.0 + CUT_S)).kind is CloseKind.TOO_SLOW
+
+
 @pytest.mark.behaviour("S2-25")
 def test_a_slave_that_is_ahead_within_the_same_epoch_is_cut_at_the_masters_end(master: _Master) -> None:
     end = len(master.log)
-    assert receive(_shaken(end + 500, master.epochs), master.answer()) == [TruncateTo(end)]
+    assert _behind_telling(receive(_shaken(end + 500, master.epochs), master.answer())) == [TruncateTo(end)]
+
+
+@pytest.mark.behaviour("S2-55")
+def test_the_epochs_of_both_and_where_they_agree_are_told(master: _Master) -> None:
+    start = master.starts[0]
+    ours = history((1, 0), (2, start))
+    told = receive(_shaken(start + 900, ours), master.answer())[0]
+    assert told == TellEpochs(ours.epochs, master.epochs.epochs, start + 900, start)
 
 
 def test_a_slave_that_has_the_beginning_goes_on_at_its_end(master: _Master) -> None:
     end = master.starts[1] + 500
     link = _shaken(end, master.epochs)
-    assert receive(link, master.answer()) == [FollowLog(None), SendBytes(encode_slave_report(end))]
+    assert _behind_telling(receive(link, master.answer())) == [
+        FollowLog(None),
+        SendBytes(encode_slave_report(end)),
+    ]
 
 
 def test_an_epoch_of_ours_that_wrote_nothing_and_is_not_the_masters_is_forgotten(master: _Master) -> None:
     start = master.starts[0]
     link = _shaken(start, history((1, 0), (2, start)))
-    assert receive(link, master.answer()) == [TruncateTo(start)]
+    assert _behind_telling(receive(link, master.answer())) == [TruncateTo(start)]
     assert _begun(link.on_truncated()) == [(3, start)]
 
 
@@ -206,7 +237,7 @@ def test_a_log_of_no_epoch_is_not_taken_for_the_masters(master: _Master) -> None
 @pytest.mark.behaviour("S2-28")
 def test_an_empty_slave_aligns_with_any_master_and_forgets_its_epochs(master: _Master) -> None:
     link = _shaken(0, history((2, 0)))
-    assert receive(link, master.answer()) == [TruncateTo(0)]
+    assert _behind_telling(receive(link, master.answer())) == [TruncateTo(0)]
     assert link.on_truncated() == [FollowLog(None), SendBytes(encode_slave_report(0))]
     assert _begun(receive(link, master.frame(0, 500))) == [(1, 0)]
 
@@ -227,7 +258,7 @@ def test_a_second_answer_and_a_frame_before_the_report_reset_the_link(master: _M
     assert "HANDSHAKE was due" in closing.reason
     assert link.state is HaState.READY
     link = _shaken(len(master.log) + 500, master.epochs)
-    cut, closing = receive(link, master.answer() + master.frame(900, 1000))
+    _, cut, closing = receive(link, master.answer() + master.frame(900, 1000))
     assert isinstance(cut, TruncateTo)
     assert isinstance(closing, CloseLink)
     assert "a frame of the log in state HANDSHAKE" in closing.reason

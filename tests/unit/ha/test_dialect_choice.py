@@ -15,6 +15,23 @@ def test_a_master_that_does_not_answer_the_hello_is_taken_for_rocketmqs_for_a_wh
     assert choice.next("10.0.0.1:10912", 5.0 + ROCKETMQ_S) is Dialect.TANIST
 
 
+def test_a_master_that_is_known_to_be_rocketmqs_is_spoken_to_as_such_at_once() -> None:
+    choice = DialectChoice(Dialect.AUTOSWITCH)
+    assert choice.is_open("10.0.0.1:10912", 5.0)
+    choice.on_told("10.0.0.1:10912", 5.0)
+    assert not choice.is_open("10.0.0.1:10912", 5.0)
+    assert choice.next("10.0.0.1:10912", 5.0) is Dialect.AUTOSWITCH
+    assert choice.next("10.0.0.2:10912", 5.0) is Dialect.TANIST
+    assert choice.is_open("10.0.0.1:10912", 5.0 + ROCKETMQ_S)
+
+
+def test_nobody_is_asked_who_is_known_or_is_not_followed_in_another_dialect() -> None:
+    assert not DialectChoice(None).is_open("10.0.0.1:10912", 5.0)
+    choice = DialectChoice(Dialect.CLASSIC)
+    choice.on_accepted("10.0.0.1:10912")
+    assert not choice.is_open("10.0.0.1:10912", 5.0)
+
+
 def test_another_master_is_another_question() -> None:
     choice = DialectChoice(Dialect.CLASSIC)
     choice.on_silence("10.0.0.1:10912", Dialect.TANIST, 5.0)

@@ -288,6 +288,15 @@ def test_a_log_that_agrees_only_before_its_own_first_byte_is_not_cut() -> None:
     assert slave.cuts == []
 
 
+def test_a_slave_is_told_that_what_it_lacks_was_deleted_though_no_epoch_is_common_any_more() -> None:
+    master = _master((3, 600), (4, 800), log=LOG[700:], start=700)
+    slave = _slave((1, 0), log=LOG[:500])
+    meet(master, slave)
+    assert slave.link.refusal is not None
+    assert slave.link.refusal.reason is Refusal.BEFORE_LOG_START
+    assert slave.cuts == []
+
+
 def test_logs_whose_epochs_agree_and_whose_bytes_differ_are_found_out() -> None:
     master, slave = _master((1, 0), (3, 600)), _slave((1, 0), log=LOG[:599] + b"!" + b"lost")
     meet(master, slave)

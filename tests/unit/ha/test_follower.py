@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tanist.ha.follower import FollowerState
+from tanist.ha.replicas import Dialect
+from tanist.ha.settings import HaCompatibility, HaSettings
 from tests.support.conditions import until
 from tests.support.ha_ends import following, make_follower, serving_log, taken_count
 from tests.support.messages import make_message, open_store
@@ -49,3 +51,29 @@ def test_a_slave_whose_links_end_as_soon_as_they_work_calls_less_and_less_often(
         asyncio.run(run())
     # The reason stays the same, and is told once.
     assert sum("are not appended" in record.getMessage() for record in caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("is_rocketmq", "ha_master_address", "dialects"),
+    [
+        (True, "", {Dialect.AUTOSWITCH}),
+        (False, "", {Dialect.TANIST}),
+        # Who answers need not be the master that the config names.
+        (True, "127.0.0.1:10912", {Dialect.TANIST}),
+    ],
+)
+def test_a_slave_asks_who_a_new_master_is_before_it_speaks(
+    tmp_path: Path, *, is_rocketmq: bool, ha_master_address: str, dialects: set[Dialect]
+) -> None:
+    async def ask() -> bool:
+        return is_rocketmq
+
+    async def run() -> None:
+        settings = HaSettings(
+            ha_compatibility=HaCompatibility.AUTOSWITCH, ha_master_address=ha_master_address
+        )
+        with open_store(tmp_path) as store:
+            follower = make_follower(store, settings, ask_if_rocketmq=ask)
+            assert {await follower._choose_dialect("127.0.0.1:10912") for _ in range(2)} == dialects
+
+    asyncio.run(run())

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from tanist.errors import DiskFull
 from tanist.ha.actions import CloseKind, CloseLink
 from tanist.ha.classic_slave import ClassicSlaveLink
 from tanist.ha.master_connection import MasterConnection, Received
@@ -37,8 +36,8 @@ def _make_connection() -> MasterConnection:
     received = Received(
         append=lambda _log_offset, _body: 0,
         follow_log=lambda _incarnation: None,
+        tell_epochs=lambda _told: None,
         apply_table=None,
-        truncate_to=lambda _log_offset: None,
         begin_epoch=lambda _epoch, _start: None,
         confirm_to=lambda _log_offset: None,
         when_flushed=lambda _log_offset, _done: None,
@@ -104,8 +103,8 @@ class _Slave:
             Received(
                 append=self._append,
                 follow_log=lambda _incarnation: None,
+                tell_epochs=lambda _told: None,
                 apply_table=None,
-                truncate_to=lambda _log_offset: None,
                 begin_epoch=lambda _epoch, _start: None,
                 confirm_to=lambda _log_offset: None,
                 when_flushed=when_flushed,
@@ -189,10 +188,9 @@ def test_heartbeats_begin_with_the_transfer_and_not_when_the_hello_would_have_be
 
 
 class _OldMaster:
-    """A slave that was master before, whose disk may refuse to be cut; and the master that it calls now."""
+    """A slave that was master before; and the master that it calls now."""
 
-    def __init__(self, *, refuses: bool = False) -> None:
-        self.refuses = refuses
+    def __init__(self) -> None:
         self.done: list[tuple[str, int]] = []
         self.master = MasterSide(Bytes(_BYTES), epoch=3, epochs=epochs_of((1, 0), (3, 600)))
         log = Bytes(_BYTES[:600] + b"lost")
@@ -211,8 +209,8 @@ class _OldMaster:
             Received(
                 append=self._append,
                 follow_log=lambda _incarnation: self.done.append(("follow", 0)),
+                tell_epochs=lambda _told: None,
                 apply_table=None,
-                truncate_to=self._truncate_to,
                 begin_epoch=lambda _epoch, start: self.done.append(("epoch", start)),
                 confirm_to=lambda log_offset: self.done.append(("confirm", log_offset)),
                 when_flushed=lambda _end, _done: None,
@@ -235,18 +233,16 @@ class _OldMaster:
         self.done.append(("append", log_offset))
         return log_offset + len(body)
 
-    def _truncate_to(self, log_offset: int) -> None:
-        self.done.append(("cut", log_offset))
-        if self.refuses:
-            raise DiskFull("diverged", 4)
-
 
 def test_the_log_is_cut_before_it_is_shown_again_and_the_epoch_stands_before_its_bytes() -> None:
     async def run() -> None:
         slave = _OldMaster()
         slave.talk()
-        assert slave.done[:5] == [
-            ("cut", 600),
+        assert slave.connection.cut_asked.result() == 600
+        assert slave.done == []
+        slave.connection.on_truncated()
+        slave.talk()
+        assert slave.done[:4] == [
             ("follow", 0),
             ("confirm", 0),
             ("epoch", 600),
@@ -258,14 +254,14 @@ def test_the_log_is_cut_before_it_is_shown_again_and_the_epoch_stands_before_its
     asyncio.run(run())
 
 
-def test_a_log_that_can_not_be_cut_is_not_followed() -> None:
+def test_a_link_that_ended_while_the_log_was_cut_is_over() -> None:
     async def run() -> None:
-        slave = _OldMaster(refuses=True)
+        slave = _OldMaster()
         slave.talk()
-        assert slave.done == [("cut", 600)]
-        closing = slave.connection.closed.result()
-        assert closing.kind is CloseKind.STORE
-        assert closing.reason.startswith("the log is not cut at 600: no room for 4 bytes")
+        slave.connection.close(CloseKind.STOPPED, "the master is elsewhere")
+        slave.connection.on_truncated()
+        slave.talk()
+        assert slave.done == []
         assert slave.master.started is None
         slave.connection.connection_lost(None)
 

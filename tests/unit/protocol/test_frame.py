@@ -193,7 +193,16 @@ def test_the_head_of_a_pull_answer_from_the_template_is_the_one_written_the_long
         max_offset=QueueOffset(9),
     )
     code = ResponseCode.PULL_OFFSET_MOVED
-    head = encode_pull_head(request, answer, code=code, outcome="OFFSET_TOO_SMALL", body_bytes=len(body))
+    head = encode_pull_head(
+        request,
+        code=code,
+        outcome="OFFSET_TOO_SMALL",
+        suggested_broker_id=1,
+        next_offset=2**63 - 1,
+        min_offset=0,
+        max_offset=9,
+        body_bytes=len(body),
+    )
     assert head + body == encode_command(request.reply(code, answer, remark="OFFSET_TOO_SMALL", body=body))
 
 

@@ -176,9 +176,14 @@ def test_a_master_handshake_with_impossible_fields_is_refused(
         MasterFrameDecoder().feed(struct.pack(">iiqi", 1, body_bytes, log_end, epoch))
 
 
+def test_a_master_that_wrote_nothing_may_be_told_of() -> None:
+    handshake = MasterHandshake(LogOffset(9), 2, (Epoch(1, LogOffset(0)), Epoch(2, LogOffset(0))))
+    assert MasterFrameDecoder().feed(encode_master_handshake(handshake)) == [handshake]
+
+
 @pytest.mark.parametrize(
     "entries",
-    [[(2, 0), (1, 10)], [(1, 0), (1, 10)], [(1, 10), (2, 10)], [(1, 10), (2, 5)], [(-1, 0)], [(1, -1)]],
+    [[(2, 0), (1, 10)], [(1, 0), (1, 10)], [(1, 10), (2, 5)], [(-1, 0)], [(1, -1)]],
 )
 def test_epochs_that_do_not_rise_are_refused(entries: list[tuple[int, int]]) -> None:
     body = b"".join(struct.pack(">iq", *entry) for entry in entries)

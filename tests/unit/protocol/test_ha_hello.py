@@ -190,6 +190,7 @@ def test_a_size_under_that_of_the_head_is_refused(size_bytes: int) -> None:
         {"ack_kind": 0},
         {"ack_kind": 3},
         {"file_bytes": 0},
+        {"is_learner": 2},
         {"log_end": 2**40, "tail_bytes": MAX_TAIL_BYTES + 1},
     ],
 )
@@ -197,7 +198,7 @@ def test_a_slave_proof_that_can_not_be_true_is_neither_sent_nor_taken(change: di
     proof = SLAVE_PROOF._replace(**change)
     with pytest.raises(LocalProtocolError):
         encode_slave_proof(proof, TLS)
-    fields = struct.pack(">16sqqiIIBq", *proof)
+    fields = struct.pack(">16sqqiIIBqB", *proof)
     message = MAGIC + struct.pack(">BBBH", 1, 3, TLS, 9 + len(fields)) + fields
     if proof.incarnation != b"short":
         with pytest.raises(RemoteProtocolError):

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from tanist.errors import LocalProtocolError, RemoteProtocolError
+from tanist.model.offsets import QueueOffset
 from tanist.protocol.codes import HeaderEncoding, Language, RequestCode
 from tanist.protocol.command import Command
 from tanist.protocol.header_json import decode_json_header, encode_json_header
 from tanist.protocol.headers.base import MAX_EXT_FIELDS
+from tanist.protocol.headers.pull import PullMessageRequest
 from tanist.protocol.headers.send import SendMessageRequest, SendMessageRequestV2
 
 NO_BODY = memoryview(b"")
@@ -29,6 +31,19 @@ SEND_V2: dict[str, Any] = {
     "n": "broker-a",
 }
 
+PULL: dict[str, Any] = {
+    "consumerGroup": "G",
+    "topic": "T",
+    "queueId": "1",
+    "queueOffset": "70",
+    "maxMsgNums": "32",
+    "sysFlag": "3",
+    "commitOffset": "6",
+    "suspendTimeoutMillis": "15000",
+    "subVersion": "1700000000000",
+    "expressionType": "TAG",
+}
+
 
 def decode(header: dict[str, Any]) -> Command:
     return decode_json_header(json.dumps(header, separators=(",", ":")).encode(), NO_BODY)
@@ -36,6 +51,10 @@ def decode(header: dict[str, Any]) -> Command:
 
 def send(**changes: Any) -> Command:
     return decode({"code": 310, "extFields": {**SEND_V2, **changes}, "flag": 0, "opaque": 9, "version": 479})
+
+
+def pull(**changes: Any) -> Command:
+    return decode({"code": 11, "extFields": {**PULL, **changes}, "flag": 0, "opaque": 9, "version": 479})
 
 
 def test_a_header_is_written_with_javas_keys_in_javas_order() -> None:
@@ -177,6 +196,37 @@ def test_a_send_without_a_mandatory_field_names_it() -> None:
 
 def test_a_send_in_letters_is_a_send() -> None:
     assert isinstance(send().header(SendMessageRequestV2), SendMessageRequest)
+
+
+def test_a_pull_is_typed_at_once() -> None:
+    command = pull()
+    assert (command.code, command.opaque, command.ext_fields) == (RequestCode.PULL_MESSAGE, 9, None)
+    assert command.typed_header == PullMessageRequest(
+        consumer_group="G",
+        topic="T",
+        queue_id=1,
+        queue_offset=QueueOffset(70),
+        max_message_count=32,
+        sys_flag=3,
+        consumer_offset=QueueOffset(6),
+        suspend_timeout_ms=15_000,
+        sub_version=1700000000000,
+        expression_type="TAG",
+    )
+
+
+def test_an_untidy_pull_is_read_all_the_same() -> None:
+    command = pull(topic=5, queueId=2, subscription=None)
+    assert command.typed_header is None
+    header = command.header(PullMessageRequest)
+    assert (header.topic, header.queue_id, header.subscription) == ("5", 2, None)
+
+
+def test_a_pull_without_a_mandatory_field_names_it() -> None:
+    command = decode({"code": 11, "extFields": {"topic": "T"}, "opaque": 3})
+    assert command.opaque == 3
+    with pytest.raises(RemoteProtocolError, match="mandatory field consumerGroup is missing"):
+        command.header(PullMessageRequest)
 
 
 @pytest.mark.parametrize(("code", "opaque"), [(2**31, 0), (0, 2**31), (0, -(2**31) - 1)])

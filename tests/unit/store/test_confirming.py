@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tanist.store import MessageStore
+from tanist.model.message import SysFlag
+from tanist.model.topics import SCHEDULE_TOPIC
+from tanist.store import MessageStore, dispatch
 from tests.support.clocks import FakeClock
 from tests.support.messages import SMALL, TOPIC, bodies, kill, make_message, numbered
 
@@ -42,6 +44,46 @@ def test_who_names_a_place_in_the_log_does_not_see_it_either(store: MessageStore
     assert store.record_at(confirmed_to) is not None
     assert store.message_at(confirmed_to) is None
     assert store.message_at(0) is not None
+
+
+@pytest.mark.behaviour("S2-51")
+def test_nobody_sees_a_message_of_which_only_a_part_is_confirmed(store: MessageStore) -> None:
+    place = store.append(make_message(5, keys="key5"))
+    store.dispatcher.confirmed_to = place.end - 1
+    store.dispatch()
+    assert bodies(store) == numbered(0, 1, 2, 3, 4)
+    assert store.message_at(place.log_offset) is None
+    assert not store.find_by_key(TOPIC, "key5")
+    assert store.confirmed_whole_to == place.log_offset
+    store.dispatcher.confirmed_to = place.end
+    assert store.message_at(place.log_offset) is not None
+    assert store.confirmed_whole_to == place.end
+
+
+def test_what_comes_in_the_place_of_what_was_cut_is_not_confirmed(store: MessageStore) -> None:
+    place = store.append(make_message(5))
+    store.dispatcher.confirmed_to = place.end - 1
+    store.truncate_to(place.log_offset)
+    assert store.dispatcher.confirmed_to == place.log_offset
+    store.append(make_message(6))
+    store.dispatch()
+    assert bodies(store) == numbered(0, 1, 2, 3, 4)
+
+
+def test_what_comes_in_the_place_of_what_was_lost_is_not_confirmed(tmp_path: Path) -> None:
+    store = _open(tmp_path)
+    first, second = (store.append(make_message(number)) for number in range(2))
+    store.dispatcher.confirmed_to = second.end
+    store.checkpoint()
+    store.log.cut(first.end)
+    kill(store)
+    with MessageStore.open(
+        tmp_path, SMALL, clock=FakeClock(), waits_for_confirm=True, accept_loss=True
+    ) as again:
+        assert again.dispatcher.confirmed_to == first.end
+        again.append(make_message(2))
+        again.dispatch()
+        assert bodies(again) == numbered(0)
 
 
 def test_they_see_it_when_it_is_confirmed(store: MessageStore) -> None:
@@ -134,6 +176,46 @@ def test_a_slave_knows_the_queues_offsets_before_it_writes(tmp_path: Path, store
         slave.append_raw(0, store.log.read(0, store.log.log_end))
         slave.count_queue_offsets()
         assert slave.append(make_message(5)).queue_offset == 5
+
+
+@pytest.mark.parametrize("is_native", [True, False], ids=["in C", "in Python"])
+def test_offsets_are_counted_over_all_that_waits_whatever_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_native: bool
+) -> None:
+    if not is_native:
+        monkeypatch.setattr(dispatch, "native", None)
+    with _open(tmp_path) as store:
+        for number in range(40):
+            store.append(make_message(number, queue_id=number % 3, body_bytes=200))
+            store.append(make_message(number, topic=SCHEDULE_TOPIC, queue_id=2, DELAY="3"))
+            # A transaction that was begun is in the log and in no queue of its own.
+            store.append(make_message(number, topic="Half", sys_flag=SysFlag.PREPARED))
+        assert store.dispatcher.dispatched_to == 0
+        store.count_queue_offsets()
+        found = store.log.next_queue_offsets
+        assert {queue: offset for queue, offset in found.items() if queue[0] != "Half"} == {
+            (TOPIC, 0): 14,
+            (TOPIC, 1): 13,
+            (TOPIC, 2): 13,
+            (SCHEDULE_TOPIC, 2): 40,
+        }
+        assert not found.get(("Half", 0))
+
+
+def test_what_waits_is_counted_in_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if dispatch.native is None:
+        pytest.skip("C could not be built here")
+    with _open(tmp_path) as store:
+        store.append_batch([make_message(number) for number in range(12)])
+
+        def decode(*_: object) -> None:
+            pytest.fail(
+                "a plain record is read in Python: a hundred thousand would keep the loop for a second"
+            )
+
+        monkeypatch.setattr(dispatch, "_decode", decode)
+        store.count_queue_offsets()
+        assert store.log.next_queue_offsets == {(TOPIC, 0): 12}
 
 
 class TestDeletions:

@@ -75,6 +75,16 @@ def test_entries_are_read_across_files(tmp_path: Path) -> None:
     assert [offset for offset, _ in queue.walk(3)] == list(range(3, 10))
 
 
+def test_packed_entries_are_the_same_wherever_they_lie(tmp_path: Path) -> None:
+    queue = _open(tmp_path)
+    assert queue.packed(0, 5) == b""
+    _append(queue, *range(10))
+    queue.append(10, b"".join(map(_entry, range(10, 12))), 12 * RECORD_BYTES)  # These have no file yet.
+    for start in range(13):
+        for count in range(13):
+            assert queue.packed(start, count) == b"".join(map(_entry, range(start, min(start + count, 12))))
+
+
 @pytest.mark.parametrize("queue_offset", [-1, 11])
 def test_reading_outside_the_queue_is_refused(tmp_path: Path, queue_offset: int) -> None:
     with pytest.raises(OffsetOutOfRange, match="queue offset"):

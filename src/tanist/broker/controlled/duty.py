@@ -181,7 +181,12 @@ class Controlled:
             raise NoRole("no controller answers a heartbeat") from None
 
     async def _elect(self) -> None:
-        if self._take(await self._entering.elect()) or self._joining.state is JoinState.REGISTERED:
+        if self._replica.is_learner:
+            # Who else was elected meanwhile.
+            view, _ = await self._entering.replica_info()
+        else:
+            view = await self._entering.elect()
+        if self._take(view) or self._joining.state is JoinState.REGISTERED:
             # It said yes and named nobody, or nobody whom we can follow.
             raise NoRole(self.status.refusal or "the controller names no master")
 

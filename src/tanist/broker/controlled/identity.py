@@ -84,6 +84,11 @@ class IdentityFiles:
         self._disk.remove(self._temp_path)
         self._disk.sync_dirs()
 
+    def forget(self) -> None:
+        """Be nobody: the log is about to go, and the id stands for what it holds."""
+        self._disk.remove(self._path)
+        self.give_up()
+
     def _read(self, path: Path, field_count: int) -> list[str] | None:
         try:
             text = self._disk.read(path).decode(errors="replace").strip()

@@ -31,6 +31,8 @@ class ControlledReplica:
     """No lease counts any more: who granted it may elect another at once."""
     on_set: Callable[[SetOrder], None]
     clock: Clock
+    is_learner: bool = False
+    """Whether it only follows: it does not offer itself as master."""
 
     def heartbeat(self, broker_id: int) -> BrokerHeartbeatRequest:
         """What a controller needs to elect by, as it is now."""

@@ -6,6 +6,7 @@ note that it was delivered.
 
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 
 from tanist.broker.delays.levels import LevelSchedule
 from tanist.broker.delays.timers import TimerSchedule
@@ -46,6 +47,8 @@ class DelayTable:
         self._saved_timers = timers.state_count
         self._store = store
         self._clock = clock
+        self._saving = Lock()
+        """Of the timer's files: one thread saves now and then, another at the end of a time as master."""
 
     @classmethod
     def open(
@@ -99,29 +102,39 @@ class DelayTable:
             return None
         version = self.timer_point.data_version.bumped(now_ms=now_ms)
         write_log = self.timer_log.start_save(progress.read_ms)
+        timers = self.timers
 
         def save() -> None:
-            write_log()
-            is_whole = self.timer_log.leads_to_all(progress.read_ms)
-            queue_offset = progress.taken_to if is_whole else progress.first_waiting
-            point = _point(progress, queue_offset, self.timer_log.end, version)
-            self._timer_file.save(progress, point)
-            self.timer_point = point
-            self._saved_timers = state_count
+            with self._saving:
+                if timers is not self.timers:
+                    # It rests since: what the log has is of no use any more.
+                    return
+                write_log()
+                is_whole = self.timer_log.leads_to_all(progress.read_ms)
+                queue_offset = progress.taken_to if is_whole else progress.first_waiting
+                point = _point(progress, queue_offset, self.timer_log.end, version)
+                self._timer_file.save(progress, point)
+                self.timer_point = point
+                self._saved_timers = state_count
 
         return lambda: self._after_flush(save)
 
-    def rest(self) -> None:
-        """Deliver nothing from now on. Whoever does it next reads the queues again."""
-        for finish in (self.start_save_levels(), self.start_save_timers()):
-            if finish is not None:
-                finish()
+    def rest(self) -> Finish:
+        """Deliver nothing from now on: whoever does it next reads the queues again. The disk's part of it.
+
+        Offsets of levels that are not saved yet are saved when it is their time.
+        """
         progress = self.timers.progress(self._clock.now_ms()) or self.timers.before
         self.levels.rest()
         self.timers = TimerSchedule(progress, precision_ms=self.timers.precision_ms)
         self._saved_timers = self.timers.state_count
-        self._point_to_queue()
-        self.timer_log.clear()
+
+        def finish() -> None:
+            with self._saving:
+                self._point_to_queue()
+                self.timer_log.clear()
+
+        return lambda: self._after_flush(finish)
 
     def close(self) -> None:
         """Save what changed."""

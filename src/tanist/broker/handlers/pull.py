@@ -22,13 +22,12 @@ from tanist.broker.reading import Outcome, QueueRead, read_queue
 from tanist.broker.slave_reads import is_behind, suggested_broker_id
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
-from tanist.model.offsets import QueueOffset
 from tanist.model.route import MASTER_ID
 from tanist.model.subscription import TAG, SubscriptionData, subscribe
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.frame import MAX_BODY_BYTES, encode_pull_head
-from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
+from tanist.protocol.headers.pull import PullMessageRequest, PullSysFlag
 from tanist.remoting import Connection, Handler
 from tanist.remoting.replies import Pieces, frame_failure, is_expected
 from tanist.store import MessageStore
@@ -95,7 +94,7 @@ class PullHandler:
         if command.is_one_way:
             return None  # It would get no answer, now or later.
         found = self._read(pull, request.queue_offset)
-        may_wait = request.sys_flag & _SUSPEND and request.suspend_timeout_ms > 0
+        may_wait = not found.message_count and request.sys_flag & _SUSPEND and request.suspend_timeout_ms > 0
         if may_wait and _code(found, request.queue_offset) is ResponseCode.PULL_NOT_FOUND:
             if not self._parked.has_room(connection, _text_chars(request)):
                 raise ResponseError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many pulls wait for messages")
@@ -233,7 +232,7 @@ class PullHandler:
             is_wanted=pull.is_wanted,
             has_time=self._scan_timer() if isinstance(pull.is_wanted, PropertyFilter) else None,
         )
-        is_kept = settings.is_slave and queue_offset >= 0
+        is_kept = not found.message_count and settings.is_slave and queue_offset >= 0
         if is_kept and _code(found, queue_offset) is ResponseCode.PULL_OFFSET_MOVED:
             # A slave may lack what its master has, old files or the newest messages. A consumer that it sent
             # elsewhere would miss messages, or get them again: it comes again, here or at the master.
@@ -267,17 +266,16 @@ class PullHandler:
                 self._resume(parked, may_wait=True)
 
     def _answer(self, pull: _Pull, found: QueueRead) -> Pieces:
-        code = _code(found, pull.request.queue_offset)
-        body_bytes = sum(map(len, found.pieces))
-        self._count(pull, found, body_bytes)
-        header = PullMessageResponse(
-            suggested_broker_id=self._suggested_broker_id(pull, found),
-            next_begin_offset=QueueOffset(found.next_offset),
-            min_offset=QueueOffset(found.min_offset),
-            max_offset=QueueOffset(found.max_offset),
-        )
+        self._count(pull, found)
         head = encode_pull_head(
-            pull.command, header, code=code, outcome=found.outcome.value, body_bytes=body_bytes
+            pull.command,
+            code=_code(found, pull.request.queue_offset),
+            outcome=found.outcome,
+            suggested_broker_id=self._suggested_broker_id(pull, found),
+            next_offset=found.next_offset,
+            min_offset=found.min_offset,
+            max_offset=found.max_offset,
+            body_bytes=found.size_bytes,
         )
         return [head, *found.pieces]
 
@@ -296,7 +294,7 @@ class PullHandler:
             ),
         )
 
-    def _count(self, pull: _Pull, found: QueueRead, body_bytes: int) -> None:
+    def _count(self, pull: _Pull, found: QueueRead) -> None:
         state = self._state
         if not found.message_count:
             state.counters.on_missed()
@@ -306,7 +304,7 @@ class PullHandler:
             topic,
             pull.request.consumer_group,
             count=found.message_count,
-            size_bytes=body_bytes,
+            size_bytes=found.size_bytes,
             is_system=state.topics.is_system(topic),
         )
 

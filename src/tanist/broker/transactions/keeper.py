@@ -11,20 +11,18 @@ import logging
 from collections.abc import Iterator
 
 from tanist.broker.state import BrokerState
+from tanist.broker.transactions.asking import Asking
 from tanist.broker.transactions.half_queue import HalfQueue
 from tanist.broker.transactions.halves import HALF_QUEUE_ID, Half, Rules
 from tanist.broker.transactions.open_transactions import HalfPlace, OpenTransactions
 from tanist.broker.transactions.ops import OpNotes, named_offsets
 from tanist.broker.transactions.progress import TransactionProgress
-from tanist.broker.transactions.question import make_question
 from tanist.broker.writer import told_to_client
 from tanist.errors import DiskFull, MQError, NotWritable, ProtocolError, ResponseError
-from tanist.model.message import Appended, Message, SysFlag
+from tanist.model.message import Appended, SysFlag
 from tanist.model.topics import HALF_TOPIC
 from tanist.protocol.codes import ResponseCode
-from tanist.protocol.frame import encode_command
 from tanist.protocol.headers.transaction import EndTransactionRequest
-from tanist.protocol.record import crc32
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +54,7 @@ class TransactionKeeper:
         self._progress = TransactionProgress(state.offsets)
         self._woken = asyncio.Event()
         self._asleep_to_ms = 0
+        self._asking = Asking(state)
 
     @property
     def _rules(self) -> Rules:
@@ -99,7 +98,8 @@ class TransactionKeeper:
             while self._notes.due_ms is not None:
                 self._write_note(self._state.clock.now_ms())
             self._state.store.flush()
-            self._progress.finish(*self._done_with())
+            if self._state.store.dispatcher.confirmed_to is None:
+                self._progress.finish(*self._done_with())
         except (MQError, OSError) as error:
             _log.warning("transactions are not all noted reason=%s", error)
 
@@ -148,15 +148,27 @@ class TransactionKeeper:
             # The copies are open before anybody can answer.
             self._state.store.dispatch()
             is_behind |= self._take_in()
-        log = self._state.store.log
-        self._progress.advance(*self._done_with(), log_end=log.log_end, flushed_to=log.flushed_to)
-        times_ms = [self._open.next_due_ms, self._notes.due_ms]
+        self._asking.ask_indexed()
+        self._progress.advance(
+            *self._done_with(), log_end=self._state.store.log.log_end, flushed_to=self._safe_to
+        )
+        times_ms = [self._notes.due_ms]
+        if not self._asking.is_full:
+            times_ms.append(self._open.next_due_ms)
         if not self._progress.is_kept:
             times_ms.append(now_ms + _RETRY_MS)
         next_ms = min((time_ms for time_ms in times_ms if time_ms is not None), default=None)
         if is_behind:
             return 0
         return None if next_ms is None else min(max(next_ms - now_ms, 0), _LONGEST_SLEEP_MS)
+
+    @property
+    def _safe_to(self) -> int:
+        """Up to where the log stays as it is: on the disk, and under a controller confirmed."""
+        store = self._state.store
+        confirmed_to = store.dispatcher.confirmed_log_end
+        flushed_to = store.log.flushed_to
+        return flushed_to if confirmed_to is None else min(flushed_to, confirmed_to)
 
     # Taking in
 
@@ -200,7 +212,7 @@ class TransactionKeeper:
         """Ask about the halves that are due; whether some may be left for the next turn."""
         size_bytes = 0
         for _ in range(_CHECKS_A_TURN):
-            due = self._open.on_tick(now_ms)
+            due = None if self._asking.is_full else self._open.on_tick(now_ms)
             if due is None:
                 return False
             try:
@@ -240,7 +252,7 @@ class TransactionKeeper:
             # RocketMQ leaves no room for what a copy says more.
             return self._give_up(half, due, now_ms)
         self._close(due, now_ms)
-        self._ask(half, half.shown(copy), appended)
+        self._asking.add(half, half.shown(copy), appended)
         return appended.size_bytes
 
     def _give_up(self, half: Half, due: HalfPlace, now_ms: int) -> int:
@@ -253,22 +265,6 @@ class TransactionKeeper:
             *(topic, half.producer_group, half.unique_id, half.check_count, appended.queue_offset),
         )
         return appended.size_bytes
-
-    def _ask(self, half: Half, message: Message, appended: Appended) -> None:
-        # Not the same one each time: it may be one that is as good as gone.
-        number = crc32(half.unique_id.encode()) + half.check_count
-        producer = self._state.clients.pick_producer(half.producer_group, number)
-        if producer is None:
-            _log.debug("nobody to ask about a transaction group=%s", half.producer_group)
-            return
-        question = make_question(
-            half,
-            message,
-            appended,
-            store_host=self._state.store_host,
-            broker_name=self._state.settings.broker_name,
-        )
-        producer.connection.send(encode_command(question))
 
     # Ending
 

@@ -1,7 +1,7 @@
 """How far halves are done with, and notes of them not needed any more: RocketMQ goes on from there too.
 
-It follows the log's flush. Offsets that are ahead of the log after a crash would pass over halves that
-nobody ended.
+It follows the log's flush, and under a controller what is confirmed. Offsets that are ahead of the log after
+a crash, or after its end was cut off, would pass over halves that nobody ended.
 """
 
 from tanist.broker.offsets import OffsetTable

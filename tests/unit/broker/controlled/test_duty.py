@@ -41,10 +41,13 @@ class _Proposal:
 class _Site:
     """One replica and its controllers."""
 
-    def __init__(self, root: Path, *addresses: str, language: Language = Language.PYTHON) -> None:
+    def __init__(
+        self, root: Path, *addresses: str, language: Language = Language.PYTHON, is_learner: bool = False
+    ) -> None:
         self.played = PlayedControllers(*addresses, language=language)
         self.switch = PlayedSwitch()
         self.told = PlayedReplica()
+        self.told.is_learner = is_learner
         settings = msgspec.structs.replace(
             SETTINGS, enable_controller_mode=True, controller_addr=";".join(self.played.addresses)
         )
@@ -557,3 +560,18 @@ def test_each_state_is_one_line_in_the_log(tmp_path: Path, caplog: pytest.LogCap
     told = _states_told(caplog)
     run_virtually(scenario())
     assert told() == ["metadata", "applying", "named", "registered", "running"]
+
+
+@pytest.mark.behaviour("S2-52")
+def test_a_learner_does_not_offer_itself_and_follows_who_is_elected(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        site = _Site(tmp_path, is_learner=True).with_other_master()
+        site.played.choose(None)
+        async with site.running(JoinState.REGISTERED):
+            await virtually_until(lambda: site.codes().count(INFO) >= 2)
+            assert site.switch.held is None
+            site.played.choose(1)
+            await virtually_until(lambda: isinstance(site.switch.held, SlaveOrder))
+        assert ELECT not in site.codes()
+
+    run_virtually(scenario())

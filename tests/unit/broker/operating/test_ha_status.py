@@ -120,6 +120,7 @@ def test_a_slave_tells_how_far_it_follows(slave: BrokerState) -> None:
         slave,
         FollowerStatus(
             state=FollowerState.TRANSFER,
+            dialect=Dialect.TANIST,
             master_address=MASTER_HA,
             master_log_end=log_end + 50,
             last_read_ms=7,

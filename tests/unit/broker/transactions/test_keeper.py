@@ -754,3 +754,45 @@ def test_what_somebody_did_to_the_offsets_is_put_right_at_the_end(tmp_path: Path
         assert transactions.end(half) == 0
 
     run(tmp_path, scenario)
+
+
+def test_a_producer_is_asked_when_the_copy_is_confirmed_and_can_be_ended(tmp_path: Path) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        producer = transactions.connect()
+        transactions.prepare(b"order")
+        transactions.turn()
+        store = transactions.state.store
+        store.dispatcher.confirmed_to = store.log.log_end
+        transactions.pass_ms(TIMEOUT_MS)
+        # The copy is written.
+        assert store.log.log_end > store.dispatcher.confirmed_to
+        assert asked(producer) == []
+        store.dispatcher.confirmed_to = store.log.log_end
+        store.dispatch()
+        transactions.turn()
+        (question,) = asked(producer)
+        assert transactions.end(question) == 0
+
+    run(tmp_path, scenario)
+
+
+def test_halves_are_done_with_when_that_is_confirmed(tmp_path: Path) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        half = transactions.prepare(b"order")
+        transactions.turn()
+        store = transactions.state.store
+        store.dispatcher.confirmed_to = store.log.log_end
+        assert transactions.end(half) == 0
+        before = transactions.progress()
+        for _ in range(3):
+            transactions.pass_ms(NOTE_MS)
+            store.flush()
+        transactions.keeper.close()
+        assert transactions.progress() == before
+        store.dispatcher.confirmed_to = store.log.log_end
+        store.dispatch()
+        transactions.turn()
+        transactions.turn()
+        assert transactions.progress() == (1, 1)
+
+    run(tmp_path, scenario)

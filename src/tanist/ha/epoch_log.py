@@ -1,4 +1,4 @@
-"""A master that a controller has named, as the ends of its links see it. Pure."""
+"""The log of a master that a controller has named, as the ends of its links see it. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from tanist.protocol.ha_hello import MAX_EPOCHS
 
 
 @dataclass(frozen=True, slots=True)
-class Reign:
-    """One master in one epoch. With fixed roles there is none."""
+class EpochLog:
+    """A master's log by epochs, in one of its own. With fixed roles there are none."""
 
     epoch: int
     epochs: Callable[[], EpochHistory]
