@@ -15,6 +15,7 @@ from tanist.controller.group_record import (
     Replica,
     require_short,
 )
+from tanist.controller.live_table import Live
 from tanist.errors import ResponseError
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.headers.controller import (
@@ -75,10 +76,14 @@ def register(
     record: GroupRecord | None,
     request: RegisterReplicaRequest,
     *,
+    held_by: Live | None,
     is_master_there: bool,
     ha_address: str | None,
 ) -> Decision:
     """Take a replica for duty that has started: note where it is, and tell it who is master.
+
+    Two brokers must not have one id, as when one runs on a copy of the other's files: while ``held_by`` may
+    be serving elsewhere nobody else is taken for it.
 
     A master without a session that registers has been started anew, so its reign is over. One with a session
     shows by its next heartbeat whether it is still the same.
@@ -90,6 +95,13 @@ def register(
         )
     require_cluster(record, request.cluster_name)
     require_short(request.broker_address)
+    if held_by is not None and held_by.session is not None and held_by.address != request.broker_address:
+        raise ResponseError(
+            ResponseCode.CONTROLLER_BROKER_ID_INVALID,
+            f"replica {request.broker_id} of {request.broker_name} is alive at {held_by.address}: if it"
+            " moved, wait until its heartbeats are missed; if this is a copy of it, delete brokerIdentity"
+            " from the copy",
+        )
     changed = record
     held = record.replicas[request.broker_id]
     if held.address != request.broker_address:

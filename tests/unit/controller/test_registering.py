@@ -9,6 +9,7 @@ from tanist.controller import registering
 from tanist.controller.decisions import Decision
 from tanist.controller.group_record import GroupRecord
 from tanist.controller.leases import Leases
+from tanist.controller.live_table import Live
 from tanist.controller.registering import MAX_GROUP_REPLICAS
 from tanist.errors import ResponseError
 from tanist.protocol.bodies import decode_java_json
@@ -22,7 +23,7 @@ from tanist.protocol.headers.controller import (
     RegisterReplicaRequest,
     RegisterReplicaResponse,
 )
-from tests.support.reigning import NOW_S, group, replica
+from tests.support.reigning import NOW_S, group, live, replica
 
 CLEANED = GroupRecord(cluster="c", broker_name="b", epoch=4, set_epoch=7, lease_ms=3_000)
 R = ResponseCode
@@ -44,9 +45,15 @@ def comes(broker_id: int, address: str | None = None, cluster: str = "c") -> Reg
 
 
 def register(
-    record: GroupRecord | None, request: RegisterReplicaRequest, *, is_there: bool = True
+    record: GroupRecord | None,
+    request: RegisterReplicaRequest,
+    *,
+    is_there: bool = True,
+    held_by: Live | None = None,
 ) -> Decision:
-    return registering.register(record, request, is_master_there=is_there, ha_address="127.0.0.1:91")
+    return registering.register(
+        record, request, held_by=held_by, is_master_there=is_there, ha_address="127.0.0.1:91"
+    )
 
 
 def clean(
@@ -177,6 +184,17 @@ def test_a_master_without_a_session_that_registers_was_started_anew_and_reigns_n
     record = register(group(session=None), comes(1)).record
     assert record is not None
     assert (record.master_id, record.epoch, record.sync_state_set) == (None, 4, {1, 2})
+
+
+def test_nobody_else_is_taken_for_a_replica_that_may_be_serving_elsewhere() -> None:
+    with pytest.raises(ResponseError, match=r"alive at 127\.0\.0\.1:2: .* delete brokerIdentity") as refusal:
+        register(group(), comes(2, "127.0.0.1:99"), held_by=live(2))
+    assert refusal.value.code == R.CONTROLLER_BROKER_ID_INVALID
+    assert register(group(), comes(2), held_by=live(2)).record is None
+    # One without a session is gone when it is started anew.
+    moved = register(group(), comes(2, "127.0.0.1:99"), held_by=live(2, session_id=None)).record
+    assert moved is not None
+    assert moved.replicas[2].address == "127.0.0.1:99"
 
 
 def test_a_group_that_is_cleaned_away_keeps_its_epochs() -> None:

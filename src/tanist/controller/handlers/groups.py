@@ -117,6 +117,7 @@ async def _registered(context: Context, header: RegisterReplicaRequest) -> Answe
         return registering.register(
             record,
             header,
+            held_by=context.reigns.live.members(header.broker_name).get(header.broker_id),
             is_master_there=record is not None and context.reigns.is_master_there(record),
             ha_address=_ha_address(context, record),
         )
