@@ -15,6 +15,8 @@ from tanist.controller.leading import LEADER_PATH
 from tanist.coord import Change, Create, Registry, RegistryUnavailable
 from tanist.coord.sqlite_registry import SqliteHome
 from tanist.protocol import RequestCode, ResponseCode
+from tanist.protocol.headers.common import BrokerNameRequest
+from tanist.protocol.headers.controller import ReplicaInfoResponse
 from tests.support.conditions import until
 from tests.support.controller_site import site
 from tests.support.faulty_registry import FaultyRegistry
@@ -246,5 +248,30 @@ def test_whoever_asks_for_more_groups_than_there_can_be_is_refused(tmp_path: Pat
             again = msgspec.json.encode([NAME] * 100_000)
             answer = await replica.ask(at, C.CONTROLLER_GET_SYNC_STATE_DATA, body=again)
             assert answer.code == R.SUCCESS
+
+    in_time(scenario())
+
+
+@pytest.mark.behaviour("S2-46")
+def test_a_master_that_was_started_anew_is_not_told_that_it_reigns_in_its_old_epoch(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        master = PlayedReplica(1, session="s1", timeout_ms=60_000)
+        slave = PlayedReplica(2, session="s2", timeout_ms=60_000)
+        async with controlling(tmp_path) as controller, replicas(master, slave):
+            at = controller.address
+
+            async def told() -> ReplicaInfoResponse:
+                request = BrokerNameRequest(broker_name=NAME)
+                return (await slave.ask(at, C.CONTROLLER_GET_REPLICA_INFO, request)).header(
+                    ReplicaInfoResponse
+                )
+
+            await reign(controller, master, slave)
+            assert await master.beat(at) == 1
+            assert (await told()).master_broker_id == 1
+            # Its old process may be serving still, so it can not be elected yet.
+            await master.beat(at, session_id="s1-again")
+            info = await told()
+            assert (info.master_broker_id, info.master_address, info.master_epoch) == (None, None, 1)
 
     in_time(scenario())

@@ -113,7 +113,12 @@ def register(world: World, data: st.DataObject) -> None:
         broker_address=f"127.0.0.1:{data.draw(st.integers(1, 9))}",
     )
     is_there = world.record is not None and is_in_office(world.record, world.live.members(NAME))
-    world.commit(registering.register(world.record, request, is_master_there=is_there, ha_address=None))
+    held_by = world.live.members(NAME).get(request.broker_id)
+    world.commit(
+        registering.register(
+            world.record, request, held_by=held_by, is_master_there=is_there, ha_address=None
+        )
+    )
 
 
 def beat(world: World, data: st.DataObject) -> None:

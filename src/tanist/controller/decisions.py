@@ -113,18 +113,26 @@ def alter_set(
     return Decision(Answer(header=header, body=set_body(changed)), changed)
 
 
-def replica_info(record: GroupRecord | None, broker_name: str, *, ha_address: str | None) -> Decision:
-    """Who is master, and who is in step."""
+def replica_info(
+    record: GroupRecord | None, broker_name: str, *, is_master_there: bool, ha_address: str | None
+) -> Decision:
+    """Who is master, and who is in step.
+
+    A master that was started anew is not told that it is master: it would reign on in an epoch in which it
+    may have lost records that others have.
+    """
     if record is None or not record.is_known:
         raise ResponseError(
             ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST, f"no replica of {broker_name} is registered"
         )
-    header = ReplicaInfoResponse(
-        master_broker_id=record.master_id,
-        master_address=record.master_address,
-        master_epoch=record.epoch,
-        master_ha_address=ha_address,
-    )
+    header = ReplicaInfoResponse(master_epoch=record.epoch)
+    if is_master_there:
+        header = msgspec.structs.replace(
+            header,
+            master_broker_id=record.master_id,
+            master_address=record.master_address,
+            master_ha_address=ha_address,
+        )
     return Decision(Answer(header=header, body=set_body(record)))
 
 

@@ -141,7 +141,7 @@ def _stays(
 def _choose(
     record: GroupRecord, request: ElectMasterRequest, alive: Mapping[int, Live], situation: Situation
 ) -> tuple[int | None, bool]:
-    asked = None if request.broker_id == BY_CONTROLLER else request.broker_id
+    asked = None if request.broker_id == BY_CONTROLLER and not request.is_designated else request.broker_id
     if asked is not None and asked not in record.replicas:
         raise ResponseError(
             ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,

@@ -15,8 +15,8 @@ from tanist.controller.group_record import (
     Replica,
     require_short,
 )
+from tanist.controller.live_table import Live
 from tanist.errors import ResponseError
-from tanist.model.integers import INT64_MAX
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.headers.controller import (
     ApplyBrokerIdRequest,
@@ -45,14 +45,13 @@ def next_id(record: GroupRecord | None, request: GetNextBrokerIdRequest) -> Deci
 
 def apply_id(record: GroupRecord | None, request: ApplyBrokerIdRequest) -> Decision:
     """Give an id to whoever applies for it first. Who shows the same check code again has it already."""
-    require_short(request.cluster_name, request.broker_name, request.register_check_code)
+    address = request.register_check_code.partition(";")[0]
+    require_short(request.cluster_name, request.broker_name, request.register_check_code, address)
     wanted = request.applied_broker_id
     answer = Answer(
         header=ApplyBrokerIdResponse(cluster_name=request.cluster_name, broker_name=request.broker_name)
     )
-    replica = Replica(
-        address=request.register_check_code.partition(";")[0], check_code=request.register_check_code
-    )
+    replica = Replica(address=address, check_code=request.register_check_code)
     if record is None or not record.is_known:
         if wanted != FIRST_BROKER_ID:
             raise _bad_id(request, f"the first replica of a group has the id {FIRST_BROKER_ID}")
@@ -64,8 +63,10 @@ def apply_id(record: GroupRecord | None, request: ApplyBrokerIdRequest) -> Decis
         if holder.check_code != request.register_check_code:
             raise _bad_id(request, f"{holder.address} has it")
         return Decision(answer)
-    if not FIRST_BROKER_ID <= wanted < INT64_MAX:
-        raise _bad_id(request, f"ids begin with {FIRST_BROKER_ID}")
+    last = record.next_id + MAX_GROUP_REPLICAS
+    if not FIRST_BROKER_ID <= wanted <= last:
+        # Far beyond the others it would leave none for the next.
+        raise _bad_id(request, f"it is not within {FIRST_BROKER_ID} to {last}; {record.next_id} is free")
     if len(record.replicas) >= MAX_GROUP_REPLICAS:
         raise _bad_id(request, f"the group has {MAX_GROUP_REPLICAS} replicas; clean those that are gone")
     return Decision(answer, record.with_replica(wanted, replica))
@@ -75,10 +76,14 @@ def register(
     record: GroupRecord | None,
     request: RegisterReplicaRequest,
     *,
+    held_by: Live | None,
     is_master_there: bool,
     ha_address: str | None,
 ) -> Decision:
     """Take a replica for duty that has started: note where it is, and tell it who is master.
+
+    Two brokers must not have one id, as when one runs on a copy of the other's files: while ``held_by`` may
+    be serving elsewhere nobody else is taken for it.
 
     A master without a session that registers has been started anew, so its reign is over. One with a session
     shows by its next heartbeat whether it is still the same.
@@ -90,6 +95,13 @@ def register(
         )
     require_cluster(record, request.cluster_name)
     require_short(request.broker_address)
+    if held_by is not None and held_by.session is not None and held_by.address != request.broker_address:
+        raise ResponseError(
+            ResponseCode.CONTROLLER_BROKER_ID_INVALID,
+            f"replica {request.broker_id} of {request.broker_name} is alive at {held_by.address}: if it"
+            " moved, wait until its heartbeats are missed; if this is a copy of it, delete brokerIdentity"
+            " from the copy",
+        )
     changed = record
     held = record.replicas[request.broker_id]
     if held.address != request.broker_address:

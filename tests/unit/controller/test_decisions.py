@@ -88,15 +88,16 @@ def test_a_set_is_changed_only_by_its_master_in_its_epoch_and_to_replicas_that_a
 
 
 def test_a_replica_asks_who_is_master() -> None:
-    answer = decisions.replica_info(group(), "b", ha_address="127.0.0.1:91").answer
+    answer = decisions.replica_info(group(), "b", is_master_there=True, ha_address="127.0.0.1:91").answer
     assert answer.header == ReplicaInfoResponse(
         master_broker_id=1, master_address="127.0.0.1:1", master_epoch=4, master_ha_address="127.0.0.1:91"
     )
-    answer = decisions.replica_info(group(master=None), "b", ha_address=None).answer
-    assert answer.header == ReplicaInfoResponse(master_epoch=4)
+    for record in (group(), group(master=None)):
+        answer = decisions.replica_info(record, "b", is_master_there=False, ha_address=None).answer
+        assert answer.header == ReplicaInfoResponse(master_epoch=4)
     for record in (None, CLEANED):
         with pytest.raises(ResponseError) as refusal:
-            decisions.replica_info(record, "b", ha_address=None)
+            decisions.replica_info(record, "b", is_master_there=False, ha_address=None)
         assert refusal.value.code == R.CONTROLLER_BROKER_METADATA_NOT_EXIST
 
 

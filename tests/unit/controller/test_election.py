@@ -230,6 +230,16 @@ def test_who_is_designated_must_be_in_step_and_alive() -> None:
         assert refusal.value.code == ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
 
 
+def test_whoever_designates_has_to_say_whom() -> None:
+    with pytest.raises(ResponseError) as refusal:
+        elect(
+            group(),
+            asks(BY_CONTROLLER, is_designated=True),
+            situation(live(1), live(2), lease_end_s=NOW_S + 2),
+        )
+    assert refusal.value.code == ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED
+
+
 def test_designating_the_master_changes_nothing() -> None:
     decision = elect(group(), asks(1, is_designated=True), situation(live(1), live(2)))
     assert decision.answer.code == ResponseCode.CONTROLLER_MASTER_STILL_EXIST

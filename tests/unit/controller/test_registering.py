@@ -9,6 +9,7 @@ from tanist.controller import registering
 from tanist.controller.decisions import Decision
 from tanist.controller.group_record import GroupRecord
 from tanist.controller.leases import Leases
+from tanist.controller.live_table import Live
 from tanist.controller.registering import MAX_GROUP_REPLICAS
 from tanist.errors import ResponseError
 from tanist.protocol.bodies import decode_java_json
@@ -22,7 +23,7 @@ from tanist.protocol.headers.controller import (
     RegisterReplicaRequest,
     RegisterReplicaResponse,
 )
-from tests.support.reigning import NOW_S, group, replica
+from tests.support.reigning import NOW_S, group, live, replica
 
 CLEANED = GroupRecord(cluster="c", broker_name="b", epoch=4, set_epoch=7, lease_ms=3_000)
 R = ResponseCode
@@ -44,9 +45,15 @@ def comes(broker_id: int, address: str | None = None, cluster: str = "c") -> Reg
 
 
 def register(
-    record: GroupRecord | None, request: RegisterReplicaRequest, *, is_there: bool = True
+    record: GroupRecord | None,
+    request: RegisterReplicaRequest,
+    *,
+    is_there: bool = True,
+    held_by: Live | None = None,
 ) -> Decision:
-    return registering.register(record, request, is_master_there=is_there, ha_address="127.0.0.1:91")
+    return registering.register(
+        record, request, held_by=held_by, is_master_there=is_there, ha_address="127.0.0.1:91"
+    )
 
 
 def clean(
@@ -102,7 +109,7 @@ def test_an_id_that_was_skipped_is_not_offered_to_another_later() -> None:
     assert skipped.next_id == 10
 
 
-@pytest.mark.parametrize("broker_id", [0, -1, (1 << 63) - 1])
+@pytest.mark.parametrize("broker_id", [0, -1, 4 + MAX_GROUP_REPLICAS + 1, (1 << 63) - 2])
 def test_ids_are_positive_and_leave_room_for_the_next(broker_id: int) -> None:
     with pytest.raises(ResponseError) as refusal:
         registering.apply_id(group(), wants(broker_id))
@@ -113,7 +120,7 @@ def test_a_group_does_not_grow_without_bound() -> None:
     full = group(ids=range(1, MAX_GROUP_REPLICAS + 1))
     with pytest.raises(ResponseError, match="128 replicas"):
         registering.apply_id(full, wants(MAX_GROUP_REPLICAS + 1))
-    for long in (wants(1, "x" * 600), wants(1, "")):
+    for long in (wants(1, "x" * 600), wants(1, ""), wants(1, ";5")):
         with pytest.raises(ResponseError, match="512 characters") as refusal:
             registering.apply_id(None, long)
         assert refusal.value.code == R.CONTROLLER_INVALID_REQUEST
@@ -177,6 +184,17 @@ def test_a_master_without_a_session_that_registers_was_started_anew_and_reigns_n
     record = register(group(session=None), comes(1)).record
     assert record is not None
     assert (record.master_id, record.epoch, record.sync_state_set) == (None, 4, {1, 2})
+
+
+def test_nobody_else_is_taken_for_a_replica_that_may_be_serving_elsewhere() -> None:
+    with pytest.raises(ResponseError, match=r"alive at 127\.0\.0\.1:2: .* delete brokerIdentity") as refusal:
+        register(group(), comes(2, "127.0.0.1:99"), held_by=live(2))
+    assert refusal.value.code == R.CONTROLLER_BROKER_ID_INVALID
+    assert register(group(), comes(2), held_by=live(2)).record is None
+    # One without a session is gone when it is started anew.
+    moved = register(group(), comes(2, "127.0.0.1:99"), held_by=live(2, session_id=None)).record
+    assert moved is not None
+    assert moved.replicas[2].address == "127.0.0.1:99"
 
 
 def test_a_group_that_is_cleaned_away_keeps_its_epochs() -> None:

@@ -60,7 +60,12 @@ def replica_info(context: Context, request: Command, connection: Connection) -> 
     name = request.header(BrokerNameRequest).broker_name
 
     def decide(record: GroupRecord | None) -> Decision:
-        return decisions.replica_info(record, name, ha_address=_ha_address(context, record))
+        return decisions.replica_info(
+            record,
+            name,
+            is_master_there=record is not None and context.reigns.is_master_there(record),
+            ha_address=_ha_address(context, record),
+        )
 
     context.answer_later(request, connection, _looked(context, name, decide))
 
@@ -112,6 +117,7 @@ async def _registered(context: Context, header: RegisterReplicaRequest) -> Answe
         return registering.register(
             record,
             header,
+            held_by=context.reigns.live.members(header.broker_name).get(header.broker_id),
             is_master_there=record is not None and context.reigns.is_master_there(record),
             ha_address=_ha_address(context, record),
         )
