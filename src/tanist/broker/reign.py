@@ -208,10 +208,18 @@ class Reign:
             told = await keeper.alter_sync_state_set(proposal, epoch=state.epoch)
         except ResponseError as error:
             _log.warning("sync state set is refused code=%s reason=%s", error.code, error)
-            state.on_refused(error.code, now_s=self._clock.monotonic_s())
+            # Before it is withdrawn: it is refused too if an earlier try, whose answer was lost, was taken.
+            await self._ask_current(keeper)
+            now_s = self._clock.monotonic_s()
+            if state.set_epoch == proposal.set_epoch:
+                state.on_refused(error.code, now_s=now_s)
+            else:
+                self._take(state.on_answer(state.members, state.set_epoch, now_s=now_s))
+            self._settle()
         except MQError as error:
             _log.warning("sync state set is not answered reason=%s", error)
             state.on_unanswered(now_s=self._clock.monotonic_s())
+            await self._ask_current(keeper)
         else:
             now_s = self._clock.monotonic_s()
             self._take(state.on_answer(told.broker_ids, told.epoch, now_s=now_s))
@@ -219,10 +227,10 @@ class Reign:
                 "sync state set is confirmed members=%s set_epoch=%d", sorted(state.members), told.epoch
             )
             self._settle()
-            return
-        self._settle()
+
+    async def _ask_current(self, keeper: SetKeeper) -> None:
         try:
-            current = await keeper.sync_state_set(epoch=state.epoch)
+            current = await keeper.sync_state_set(epoch=self.sync_state.epoch)
         except MQError as error:
             _log.debug("sync state set is not told reason=%s", error)
         else:
