@@ -422,6 +422,25 @@ class TestProposals:
 
         self._run(tmp_path, keeper, scenario)
 
+    def test_who_was_proposed_and_may_be_master_by_now_counts(self, tmp_path: Path) -> None:
+        class _Deposing(_Keeper):
+            async def sync_state_set(self, *, epoch: int) -> SyncStateSet | None:
+                assert epoch == 2
+
+        keeper = _Deposing()
+        keeper.failures += [ResponseError(R.CONTROLLER_FENCED_MASTER_EPOCH, "epoch 3")] * 9
+
+        async def scenario(master: _Master) -> None:
+            master.join(acked_to=master.log_end)
+            await until(lambda: bool(keeper.asked))
+            await turns()
+            master.ask()
+            await turns()
+            assert master.codes() == []
+            assert master.reign.sync_state.counted == {1, 2}
+
+        self._run(tmp_path, keeper, scenario)
+
     def test_one_that_is_behind_is_seen_by_the_clock(self, tmp_path: Path) -> None:
         keeper = _Keeper()
 
