@@ -343,3 +343,18 @@ def test_a_broker_can_stop_at_any_moment_of_a_switch(tmp_path: Path, turn_count:
             assert bodies_of(broker) == Counter([b"x"])
 
     asyncio.run(scenario())
+
+
+def test_who_is_no_master_any_more_lets_no_slave_wait(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with role_broker(tmp_path / "a") as a, role_broker(tmp_path / "b", own_id=2) as b:
+            host, _, port = a.ha_address.rpartition(":")
+            await a.reign(1)
+            await a.follow(2)
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection(host, int(port))
+            await a.reign(3)
+            await b.follow(3, a)
+            await in_step(a, b)
+
+    asyncio.run(scenario())
