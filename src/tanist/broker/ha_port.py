@@ -3,6 +3,7 @@
 import ipaddress
 import logging
 import socket
+from contextlib import suppress
 
 from tanist.broker.settings import HA_PORT_DISTANCE, BrokerSettings
 from tanist.errors import ConfigError
@@ -47,6 +48,10 @@ def bind_ha_port(settings: BrokerSettings, ha: HaSettings) -> socket.socket:
     port, address = ha_port(settings, ha), ha_bind_address(settings, ha)
     try:
         bound = bind_port(address, port)
+        if not port:
+            # By its number, or the system takes the port back when nobody listens any more.
+            with bound as found:
+                bound = bind_port(address, found.getsockname()[1])
     except OSError as error:
         found = error.strerror or error
         if ha.ha_listen_port:
@@ -56,6 +61,16 @@ def bind_ha_port(settings: BrokerSettings, ha: HaSettings) -> socket.socket:
         raise ConfigError("listenPort", settings.listen_port, remedy) from error
     _warn(settings, ha, address)
     return bound
+
+
+def stop_listening(bound: socket.socket) -> None:
+    """Have the system refuse who comes, and keep the port.
+
+    To close what listened is not enough: as long as another socket has the port the system takes connections
+    for it, and nobody answers them.
+    """
+    with suppress(OSError):  # Nobody listened.
+        bound.shutdown(socket.SHUT_RDWR)
 
 
 def _warn(settings: BrokerSettings, ha: HaSettings, address: str) -> None:

@@ -208,10 +208,21 @@ class Reign:
             told = await keeper.alter_sync_state_set(proposal, epoch=state.epoch)
         except ResponseError as error:
             _log.warning("sync state set is refused code=%s reason=%s", error.code, error)
-            state.on_refused(error.code, now_s=self._clock.monotonic_s())
+            # Before it is withdrawn: it is refused too if an earlier try, whose answer was lost, was taken.
+            is_told = await self._ask_current(keeper)
+            now_s = self._clock.monotonic_s()
+            if not is_told:
+                # There is another master: one of those that were proposed, it may be.
+                state.on_unanswered(now_s=now_s)
+            elif state.set_epoch == proposal.set_epoch:
+                state.on_refused(error.code, now_s=now_s)
+            else:
+                self._take(state.on_answer(state.members, state.set_epoch, now_s=now_s))
+            self._settle()
         except MQError as error:
             _log.warning("sync state set is not answered reason=%s", error)
             state.on_unanswered(now_s=self._clock.monotonic_s())
+            await self._ask_current(keeper)
         else:
             now_s = self._clock.monotonic_s()
             self._take(state.on_answer(told.broker_ids, told.epoch, now_s=now_s))
@@ -219,15 +230,18 @@ class Reign:
                 "sync state set is confirmed members=%s set_epoch=%d", sorted(state.members), told.epoch
             )
             self._settle()
-            return
-        self._settle()
+
+    async def _ask_current(self, keeper: SetKeeper) -> bool:
+        """Learn which set is in force; whether the controller told it."""
         try:
-            current = await keeper.sync_state_set(epoch=state.epoch)
+            current = await keeper.sync_state_set(epoch=self.sync_state.epoch)
         except MQError as error:
             _log.debug("sync state set is not told reason=%s", error)
-        else:
-            if current is not None:
-                self.on_set_told(current)
+            return False
+        if current is None:
+            return False
+        self.on_set_told(current)
+        return True
 
     def _on_tick(self) -> None:
         now_s = self._clock.monotonic_s()

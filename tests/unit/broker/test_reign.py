@@ -419,6 +419,52 @@ class TestProposals:
 
         self._run(tmp_path, keeper, scenario)
 
+    def test_who_is_in_the_set_by_an_earlier_try_counts_when_the_next_one_is_refused(
+        self, tmp_path: Path
+    ) -> None:
+        class _Taken(_Keeper):
+            async def alter_sync_state_set(self, proposal: Propose, *, epoch: int) -> SyncStateSet:
+                try:
+                    return await super().alter_sync_state_set(proposal, epoch=epoch)
+                finally:
+                    await may_answer.wait()
+
+        may_answer, keeper = asyncio.Event(), _Taken()
+        keeper.failures.append(ResponseError(R.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH, "older"))
+        keeper.current = SyncStateSet(broker_ids=frozenset({1, 2}), epoch=2)
+
+        async def scenario(master: _Master) -> None:
+            slave = master.join(acked_to=master.log_end)
+            await until(lambda: bool(keeper.asked))
+            master.ask()
+            may_answer.set()
+            await until(lambda: master.members == [1, 2])
+            await turns()
+            assert master.codes() == []
+            master.ack(slave, master.log_end)
+            assert master.codes() == [R.SUCCESS]
+
+        self._run(tmp_path, keeper, scenario)
+
+    def test_who_was_proposed_and_may_be_master_by_now_counts(self, tmp_path: Path) -> None:
+        class _Deposing(_Keeper):
+            async def sync_state_set(self, *, epoch: int) -> SyncStateSet | None:
+                assert epoch == 2
+
+        keeper = _Deposing()
+        keeper.failures += [ResponseError(R.CONTROLLER_FENCED_MASTER_EPOCH, "epoch 3")] * 9
+
+        async def scenario(master: _Master) -> None:
+            master.join(acked_to=master.log_end)
+            await until(lambda: bool(keeper.asked))
+            await turns()
+            master.ask()
+            await turns()
+            assert master.codes() == []
+            assert master.reign.sync_state.counted == {1, 2}
+
+        self._run(tmp_path, keeper, scenario)
+
     def test_one_that_is_behind_is_seen_by_the_clock(self, tmp_path: Path) -> None:
         keeper = _Keeper()
 

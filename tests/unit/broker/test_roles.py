@@ -2,11 +2,15 @@
 
 import asyncio
 import errno
+import random
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tanist.broker.controlled.obeying import Obeying
+from tanist.broker.controlled.orders import MasterOrder, SlaveOrder
+from tanist.broker.controlled.status import ControlledStatus, HeldRole
 from tanist.broker.delays.table import DelayTable
 from tanist.broker.topics import TopicTable
 from tanist.broker.transactions.keeper import TransactionKeeper
@@ -316,3 +320,65 @@ def _record_count(broker: RoleBroker, start: int) -> int:
         assert record is not None
         start, count = start + record.size_bytes, count + 1
     return count
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_orders_that_overtake_each_other_end_in_the_newest_role(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def scenario() -> None:
+        async with role_broker(tmp_path) as broker:
+            status = ControlledStatus()
+            obeying = Obeying(broker.roles, status, lambda: None)
+            run = asyncio.create_task(obeying.run())
+            for epoch in range(1, 30):
+                is_master = chance.random() < 0.6
+                order = MasterOrder(epoch, frozenset({1}), epoch) if is_master else SlaveOrder(epoch, 2, None)
+                obeying.give(order)
+                await turns(chance.randrange(12))
+            obeying.give(MasterOrder(30, frozenset({1}), 30))
+            await until(lambda: status.role is HeldRole.MASTER)
+            assert await send(broker) == R.SUCCESS
+            assert broker.state.topics.data_version.state_version == 30
+            assert len(broker.state.writer.on_appended) == 1
+            obeying.give(SlaveOrder(31, 2, None))
+            # From this very moment.
+            assert await send(broker) == R.SERVICE_NOT_AVAILABLE
+            await until(lambda: status.role is HeldRole.SLAVE)
+            assert len(broker.state.writer.on_appended) == 1
+            run.cancel()
+            await asyncio.wait([run])
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("turn_count", range(0, 12, 3))
+def test_a_broker_can_stop_at_any_moment_of_a_switch(tmp_path: Path, turn_count: int) -> None:
+    async def scenario() -> None:
+        async with role_broker(tmp_path) as broker:
+            await broker.reign(1)
+            assert await send(broker) == R.SUCCESS
+            await broker.follow(2)
+            taking = asyncio.ensure_future(broker.roles.become_master(MasterOrder(3, frozenset({1}), 3)))
+            await turns(turn_count)
+            taking.cancel()
+        async with role_broker(tmp_path) as broker:
+            await broker.reign(4)
+            assert bodies_of(broker) == Counter([b"x"])
+
+    asyncio.run(scenario())
+
+
+def test_who_is_no_master_any_more_lets_no_slave_wait(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with role_broker(tmp_path / "a") as a, role_broker(tmp_path / "b", own_id=2) as b:
+            host, _, port = a.ha_address.rpartition(":")
+            await a.reign(1)
+            await a.follow(2)
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection(host, int(port))
+            await a.reign(3)
+            await b.follow(3, a)
+            await in_step(a, b)
+
+    asyncio.run(scenario())
