@@ -71,17 +71,20 @@ def find_run(data: bytes | bytearray | memoryview) -> tuple[int, int] | None:
     count = len(data) // ENTRY_BYTES
     if not 0 < count <= _MOST_IN_RUN:
         return None
-    start, _, _ = _ENTRY.unpack_from(data)
-    last, last_bytes, _ = _ENTRY.unpack_from(data, (count - 1) * ENTRY_BYTES)
+    fields = _run_layout(count).unpack_from(data)
+    start, last, last_bytes = fields[0], fields[-2], fields[-1]
     # A filler has the greatest size there is, so no sum that holds one can fit.
-    size_bytes = sum(_sizes(count).unpack_from(data))
+    size_bytes = sum(fields[1:-2], last_bytes)
     is_run = size_bytes == last + last_bytes - start and size_bytes < FILLER_SIZE
     return (start, size_bytes) if is_run else None
 
 
 @cache
-def _sizes(count: int) -> struct.Struct:
-    return struct.Struct(">" + "8xi8x" * count)
+def _run_layout(count: int) -> struct.Struct:
+    """The log offset of the first of so many entries, the sizes of all but the last, and its own two."""
+    if count == 1:
+        return struct.Struct(">qi8x")
+    return struct.Struct(">qi8x" + "8xi8x" * (count - 2) + "qi8x")
 
 
 def total_size_bytes(data: bytes | bytearray | memoryview) -> int:

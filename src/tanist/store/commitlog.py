@@ -155,14 +155,15 @@ class CommitLog:
 
     def read(self, log_offset: int, size_bytes: int) -> memoryview:
         """Exactly these bytes, as a view. They lie in one file, as every record does."""
-        found = self.read_ahead(log_offset, size_bytes)
-        if len(found) != size_bytes:
-            raise OffsetOutOfRange("log offset", log_offset + size_bytes, self.log_start, self.log_end)
-        return found
+        segment = self._segments.at(log_offset)
+        end = log_offset + size_bytes
+        if end > self.log_end or end > segment.end:
+            raise OffsetOutOfRange("log offset", end, self.log_start, self.log_end)
+        return segment.view[log_offset - segment.start : end - segment.start]
 
     def read_ahead(self, log_offset: int, max_bytes: int) -> memoryview:
         """What is written from an offset on, at most ``max_bytes`` and at most to the end of that file."""
-        if not self._segments.start <= log_offset < self.log_end:
+        if not self.log_start <= log_offset < self.log_end:
             raise OffsetOutOfRange("log offset", log_offset, self.log_start, self.log_end)
         segment = self._segments.at(log_offset)
         end = min(log_offset + max_bytes, self.log_end, segment.end)

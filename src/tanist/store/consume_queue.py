@@ -36,6 +36,8 @@ _log = logging.getLogger(__name__)
 _WALK_ENTRIES = 1024
 _WRITE_BYTES = 4096
 """So many bytes of new entries are worth a write."""
+_AHEAD_BYTES = 128 * ENTRY_BYTES
+"""So much is read from a file at once: who reads on where it left off needs no system call each time."""
 
 IsKept = Callable[[QueueEntry], bool]
 
@@ -44,6 +46,8 @@ class ConsumeQueue:
     """The entries ``[min_offset, max_offset)`` of one queue."""
 
     __slots__ = (
+        "_ahead",
+        "_ahead_start",
         "_directory",
         "_dirty",
         "_file_bytes",
@@ -67,6 +71,10 @@ class ConsumeQueue:
         self._dirty: set[int] = set()
         # The entries right before ``max_offset`` that only memory has yet.
         self._unwritten = bytearray()
+        # What was read from a file last, and where in the queue that lies. Written entries stay as they are
+        # until they are cut.
+        self._ahead = b""
+        self._ahead_start = 0
         self.min_offset = QueueOffset(0)
         self.max_offset = QueueOffset(0)
         self.indexed_to = 0
@@ -115,11 +123,16 @@ class ConsumeQueue:
         self._check_has(queue_offset)
         end = min(queue_offset + max_count, self.max_offset)
         position, size = queue_offset * ENTRY_BYTES, (end - queue_offset) * ENTRY_BYTES
-        in_file = position % self._file_bytes
-        if 0 < size <= min(self._written_end - position, self._file_bytes - in_file):
-            # One file has them all, as it nearly always does.
-            return self._file(position - in_file).read(in_file, size)
-        return b"".join(self._read(queue_offset, end))
+        skipped = position - self._ahead_start
+        if not 0 <= skipped <= len(self._ahead) - size:
+            in_file = position % self._file_bytes
+            in_one = min(self._written_end - position, self._file_bytes - in_file)
+            if not 0 < size <= in_one:
+                return b"".join(self._read(queue_offset, end))
+            ahead_bytes = min(max(size, _AHEAD_BYTES), in_one)
+            self._ahead = self._file(position - in_file).read(in_file, ahead_bytes)
+            self._ahead_start, skipped = position, 0
+        return self._ahead[skipped : skipped + size]
 
     def size_bytes(self, start: int, end: int) -> int:
         """What the messages of ``[start, end)`` take in the log, those that are deleted left out."""
@@ -190,6 +203,7 @@ class ConsumeQueue:
     def cut(self, log_offset: int) -> None:
         """Forget the entries of messages at or behind a log offset, and zero where they stood."""
         self.write()
+        self._ahead = b""
         while self._strays:
             self._files.remove(self._strays.pop())
         end = self._end_of(_lies_before(log_offset))
@@ -330,6 +344,7 @@ class ConsumeQueue:
 
     def _drop_files(self) -> None:
         self._unwritten.clear()
+        self._ahead = b""
         while self._starts:
             self._remove_file(self._starts.pop())
 

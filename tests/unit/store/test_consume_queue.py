@@ -85,6 +85,27 @@ def test_packed_entries_are_the_same_wherever_they_lie(tmp_path: Path) -> None:
             assert queue.packed(start, count) == b"".join(map(_entry, range(start, min(start + count, 12))))
 
 
+def test_packed_entries_that_were_cut_are_not_given_again(tmp_path: Path) -> None:
+    queue = _filled(tmp_path, 4)
+    assert queue.packed(0, 2) == _entry(0) + _entry(1)
+    queue.cut(RECORD_BYTES)
+    assert queue.packed(0, 4) == _entry(0)
+    fresh = encode_entry(RECORD_BYTES, 7, 7777)
+    queue.append(1, fresh * 3, 4 * RECORD_BYTES)
+    queue.write()
+    assert queue.packed(1, 2) == fresh * 2
+
+
+def test_packed_entries_of_files_that_were_dropped_are_not_given_again(tmp_path: Path) -> None:
+    queue = _filled(tmp_path, 4)
+    assert queue.packed(0, 1) == _entry(0)
+    queue.raise_min(4 * RECORD_BYTES)
+    fresh = encode_entry(9 * RECORD_BYTES, 7, 7777)
+    queue.append(1, fresh, 10 * RECORD_BYTES)
+    queue.write()
+    assert queue.packed(1, 1) == fresh
+
+
 @pytest.mark.parametrize("queue_offset", [-1, 11])
 def test_reading_outside_the_queue_is_refused(tmp_path: Path, queue_offset: int) -> None:
     with pytest.raises(OffsetOutOfRange, match="queue offset"):
