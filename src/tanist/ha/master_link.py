@@ -251,7 +251,7 @@ class MasterLink:
 
     def _judge(self, hello: SlaveHello, proof: SlaveProof) -> Verdict:
         log = self.look_at_log()
-        own_id = MASTER_ID if self.reign is None else self.reign.own_id
+        own_id = MASTER_ID if self.epoch_log is None else self.epoch_log.own_id
         refused = judge_hello(hello, group=self.keys.group, own_id=own_id) or judge_epoch(proof, self._epoch)
         if refused is not None:
             return refused
