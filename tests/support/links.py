@@ -225,8 +225,6 @@ class SlaveSide:
                 case BeginEpoch(epoch, start):
                     self.epochs.begin(epoch, start)
                     self.begun.append((epoch, start))
-                case TellEpochs():
-                    pass
                 case ConfirmTo(confirmed_to):
                     assert confirmed_to <= self.log.end
                     self.confirmed.append(confirmed_to)
