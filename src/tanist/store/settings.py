@@ -86,8 +86,16 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     clean_file_forcibly_enable: bool = True
     access_message_in_memory_max_ratio: Annotated[int, msgspec.Meta(ge=0, le=100)] = 40
     """Percent of the machine's memory that the end of the log is taken to fill."""
+    enable_dleger_commit_log: bool = msgspec.field(name="enableDLegerCommitLog", default=False)
+    """Never true: a log kept by RocketMQ's Raft has another form, and replicates itself."""
 
     def __post_init__(self) -> None:
+        if self.enable_dleger_commit_log:
+            raise ConfigError(
+                "enableDLegerCommitLog",
+                "true",
+                "false: Tanist keeps no Raft log. For a master that is elected set enableControllerMode=true",
+            )
         size = self.mapped_file_size_commit_log
         if size < _MIN_SEGMENT_BYTES or size % 512:
             raise ConfigError(

@@ -10,6 +10,12 @@ def test_a_segment_has_one_gibibyte_by_default() -> None:
     assert StoreSettings().mapped_file_size_commit_log == 1024**3
 
 
+@pytest.mark.behaviour("S1-2")
+def test_a_log_kept_by_raft_is_refused_so_that_nothing_else_replicates_it() -> None:
+    with pytest.raises(ConfigError, match="enableControllerMode=true"):
+        StoreSettings(enable_dleger_commit_log=True)
+
+
 def test_the_other_files_have_rocketmqs_sizes_by_default() -> None:
     settings = StoreSettings()
     assert settings.queue_file_bytes == 6_000_000
