@@ -31,7 +31,6 @@ sendMessageThreadPoolNums = 16
 waitTimeMillsInSendQueue = 1000
 brokerFastFailureEnable = true
 osPageCacheBusyTimeOutMills = 2000
-enableDLegerCommitLog = true
 """
 )
 
@@ -71,6 +70,10 @@ def test_a_masters_file_starts_a_broker(tmp_path: Path, sample: str, name: str, 
         (
             "brokerRole=MASTER",
             "brokerRole='MASTER' is not allowed; use one of ASYNC_MASTER",
+        ),
+        (
+            "enableDLegerCommitLog=true",
+            "enableDLegerCommitLog='true' is not allowed; use false: Tanist keeps no Raft log",
         ),
         ("flushDiskType=SYNC", "flushDiskType='SYNC' is not allowed; use one of ASYNC_FLUSH, SYNC_FLUSH"),
         ("fileReservedTime=two days", "fileReservedTime='two days' is not allowed; use a whole number"),

@@ -163,6 +163,7 @@ def _check_settings(ours: Around, theirs: Around) -> None:
     own, real = (_settings(text) for text in printed)
     apart = {"listenPort", "namesrvAddr", "storePathRootDir", "mappedFileSizeCommitLog", "rocketmqHome"}
     apart |= {"enablePropertyFilter", "timerWheelEnable", "haListenPort", "brokerIP2", "inSyncReplicas"}
+    apart |= {"allAckInSyncStateSet", "controllerHeartBeatTimeoutMills", "brokerHeartbeatInterval"}
     same = own.keys() & real.keys() - apart
     assert {"fileReservedTime", "brokerPermission", "brokerName", "deleteWhen", "slaveReadEnable"} <= same
     assert {key: own[key] for key in same} == {key: real[key] for key in same}

@@ -63,7 +63,7 @@ def bind_ha_port(settings: BrokerSettings, ha: HaSettings) -> socket.socket:
     return bound
 
 
-def stop_listening(bound: socket.socket) -> None:
+def refuse_slaves(bound: socket.socket) -> None:
     """Have the system refuse who comes, and keep the port.
 
     To close what listened is not enough: as long as another socket has the port the system takes connections

@@ -21,7 +21,7 @@ import msgspec
 from tanist.broker.controlled.orders import MasterOrder, RoleOrder, SlaveOrder
 from tanist.broker.duties import Duties, Mastership
 from tanist.broker.following import Following
-from tanist.broker.ha_port import stop_listening
+from tanist.broker.ha_port import refuse_slaves
 from tanist.broker.lasting import running
 from tanist.broker.master_place import MasterPlace
 from tanist.broker.queue_look import queue_bounds
@@ -222,7 +222,7 @@ class Roles:
     async def _end_mastership(self) -> None:
         self._mastership = None
         self._state.writer.end_reign()
-        stop_listening(self._ha_bound)
+        refuse_slaves(self._ha_bound)
         # Whoever delivers next reads the queues again; what waits here is another's.
         try:
             await asyncio.to_thread(self._state.delays.rest())
