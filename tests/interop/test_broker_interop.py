@@ -207,7 +207,10 @@ def test_an_orderly_group_locks_its_queues_and_keeps_their_order(site: Site) -> 
             received = [*first.received(0), *second.received(0)]
 
     assert bodies(received) == bodies(numbered(120))
-    assert by_queue(received) == {queue_id: list(range(30)) for queue_id in range(4)}
+    assert len(received) == 120
+    # How many a queue gets is the producer's choice: a new route has it begin anew with any of them.
+    for offsets in by_queue(received).values():
+        assert offsets == list(range(len(offsets)))
 
 
 def are_shared_and_locked(members: Sequence[PushConsumer], queue_count: int) -> bool:
