@@ -1,15 +1,17 @@
-"""``python -m bench [--rounds N] [NAME ...]``: run the benchmarks named, or all, and print one table.
+"""``python -m bench [OPTIONS] [NAME ...]``: run the benchmarks named, or all, and print one table.
 
 Without a name those are left out that run beside Apache RocketMQ if its jars would have to be fetched, and
-those that take faults, which last for half an hour. ``--rounds`` says how many faults there are of each kind.
+those that take faults, which last for half an hour. ``--rounds`` says how many faults there are of each kind,
+``--coordinator`` where our registry is in slave-consume.
 """
 
 import argparse
 import sys
 from collections.abc import Callable
 
-from bench import broker, clients, embedded, failover, frames, ha, log, queues, remoting
+from bench import broker, clients, embedded, failover, frames, ha, log, queues, remoting, slave_consume
 from bench.table import Row, print_rows
+from tests.support.fixed_pair import SQLITE, ZOOKEEPER
 from tests.support.rocketmq.jars import is_fetched
 
 _BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
@@ -28,7 +30,8 @@ _BESIDE_ROCKETMQ = ("broker", "clients", "clients-rocketmq", "ha")
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m bench")
-    parser.add_argument("--rounds", type=int, help="faults of each kind, in failover")
+    parser.add_argument("--rounds", type=int, help="faults of each kind, in failover and slave-consume")
+    parser.add_argument("--coordinator", choices=(SQLITE, ZOOKEEPER), default=SQLITE, help="in slave-consume")
     parser.add_argument("names", nargs="*", metavar="NAME")
     given = parser.parse_args(arguments)
     known = {
@@ -37,6 +40,8 @@ def main(arguments: list[str]) -> int:
         **ha.parts(),
         "failover": lambda: failover.run(given.rounds),
         **failover.parts(given.rounds),
+        "slave-consume": lambda: slave_consume.run(given.rounds, coordinator=given.coordinator),
+        "slave-consume-rocketmq": lambda: slave_consume.run_rocketmq(given.rounds),
     }
     unknown = set(given.names) - set(known)
     if unknown:

@@ -17,9 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from bench.hosts import Host
-from bench.lean_client import send_request
-from bench.replica_groups import STORE, wait_until
-from tanist.protocol import Command, RequestCode, ResponseCode
+from bench.replica_groups import STORE, make_topic
 from tanist.protocol.bodies.replication import ReplicaGroupView
 from tests.support.controllers import ControllerView
 from tests.support.rocketmq.cluster import RocketMQ
@@ -27,7 +25,6 @@ from tests.support.rocketmq.controlled import start_controller, start_replica
 from tests.support.rocketmq.jars import FULL_SPEED
 from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
 from tests.support.tanist_group import ControllerProcess
-from tests.support.wire import Wire
 
 BROKER = "broker-a"
 TOPIC = "Bench"
@@ -86,7 +83,12 @@ class ControlledGroup(ABC):
             self._start()
             self.view = self._running.enter_context(ControllerView(self.controller))
             self.wait_in_step()
-            self._make_topic()
+            make_topic(
+                self.name,
+                TOPIC,
+                master=self.master().address,
+                replicas=[member.address for member in self.members],
+            )
             self._running = self._running.pop_all()
         return self
 
@@ -113,22 +115,6 @@ class ControlledGroup(ABC):
     def other(self, member: Member) -> Member:
         (found,) = (one for one in self.members if one is not member)
         return found
-
-    def _make_topic(self) -> None:
-        """Have a topic that all replicas know of: RocketMQ's slaves ask for tables every ten seconds."""
-        with Wire(self.master().address) as wire:
-            wait_until(
-                lambda: wire.ask(send_request(TOPIC, 0, b"first")).code == ResponseCode.SUCCESS,
-                what=f"{self.name} takes a message",
-            )
-        for member in self.members:
-            wait_until(lambda member=member: _knows_topic(member.address), what="all know the topic")
-
-
-def _knows_topic(address: str) -> bool:
-    with Wire(address) as wire:
-        answer = wire.ask(Command.request(RequestCode.GET_ALL_TOPIC_CONFIG))
-    return f'"{TOPIC}"'.encode() in bytes(answer.body)
 
 
 class _TanistMember(Member):

@@ -9,14 +9,15 @@ with TanistGroup(home) as group:
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from bench.lean_client import send_request
 from bench.processes import cpu_s
-from tanist.protocol import Command, RequestCode
+from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.bodies.replication import HARuntimeInfo
 from tanist.protocol.headers.common import QueueOffsetResponse
 from tanist.protocol.headers.offsets import GetMaxOffsetRequest
@@ -160,6 +161,23 @@ def wait_until(is_so: Callable[[], bool], *, what: str, poll_s: float = _POLL_S)
             raise ProcessFailed(f"{what}: not within {_WAIT_S:g} s")
         time.sleep(poll_s)
     return time.perf_counter()
+
+
+def make_topic(name: str, topic: str, *, master: str, replicas: Iterable[str]) -> None:
+    """Have a topic that all replicas know of: RocketMQ's slaves ask for tables every ten seconds."""
+    with Wire(master) as wire:
+        wait_until(
+            lambda: wire.ask(send_request(topic, 0, b"first")).code == ResponseCode.SUCCESS,
+            what=f"{name} takes a message",
+        )
+    for address in replicas:
+        wait_until(lambda address=address: _knows_topic(address, topic), what=f"{name} knows the topic")
+
+
+def _knows_topic(address: str, topic: str) -> bool:
+    with Wire(address) as wire:
+        answer = wire.ask(Command.request(RequestCode.GET_ALL_TOPIC_CONFIG))
+    return f'"{topic}"'.encode() in bytes(answer.body)
 
 
 def acked_to(status: HARuntimeInfo) -> int:

@@ -62,6 +62,19 @@ HA_FOLLOWER_LAG_BYTES = MetricName(
 HA_FOLLOWER_RATE = MetricName(
     "tanist_ha_follower_bytes_per_second", "What came from the master in the last second."
 )
+SLAVE_CONSUME_PERMISSION = MetricName(
+    "tanist_slave_consume_permission",
+    "What this broker may do now: 4 be read, 2 be written, 6 both, 0 neither.",
+)
+SLAVE_CONSUME_TERM = MetricName(
+    "tanist_slave_consume_term", "How many times slaves of the group have been read in their master's place."
+)
+SLAVE_CONSUME_ACTIVE = MetricName(
+    "tanist_slave_consume_active", "1 while a slave of the group is read in its master's place."
+)
+SLAVE_CONSUME_GIVEN_UP = MetricName(
+    "tanist_slave_consume_given_up", "1 while this master serves nobody until it is restored."
+)
 
 
 class OnDemand(Collector):

@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.registries import RegistrySite, SqliteSite, ZooKeeperSite
+from tests.support.registries import RegistrySite, RemoteSite, SqliteSite, ZooKeeperSite
 
 
 @pytest.fixture(
-    params=["sqlite", pytest.param("zookeeper", marks=pytest.mark.partner("java", "maven"))],
+    params=["sqlite", "remote", pytest.param("zookeeper", marks=pytest.mark.partner("java", "maven"))],
 )
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> RegistrySite:
     """A registry of each home."""
     if request.param == "sqlite":
         return SqliteSite(tmp_path)
+    if request.param == "remote":
+        return RemoteSite(tmp_path)
     return ZooKeeperSite(request.getfixturevalue("zookeeper").hosts)

@@ -159,7 +159,7 @@ async def group(root: Path, **ha: int) -> AsyncGenerator[_Group]:
         yield one
 
 
-@pytest.mark.behaviour("S1-105", "S1-108", "S1-111", "S5-11")
+@pytest.mark.behaviour("S1-105", "S1-108", "S1-111", "S3-6", "S5-11")
 def test_who_is_told_success_finds_the_message_on_the_slave(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with group(tmp_path) as brokers:

@@ -159,6 +159,34 @@ def test_a_silent_peer_can_be_given_up_for_a_new_connection(run: Run) -> None:
 
 
 @on_both_loops
+def test_a_peer_of_which_nothing_is_wanted_is_hung_up_on_and_does_not_count_as_lost(run: Run) -> None:
+    async def scenario() -> None:
+        lost: list[str] = []
+        closed: list[Connection] = []
+        handlers: dict[int, Handler] = {**HANDLERS, PARK: lambda _request, _connection: None}
+        async with (
+            serving(handlers, on_close=closed.append) as server,
+            asking(on_disconnect=lost.append) as client,
+        ):
+            address = address_of(server)
+            client.hang_up(address, "there is none yet")
+            await ask(client, address)
+            waiting = asyncio.ensure_future(ask(client, address, PARK))
+            await asyncio.sleep(0)
+            client.hang_up(address, "somebody waits there")
+            assert (await ask(client, address)).body == b"x"
+            assert not closed
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            client.hang_up(address, "nobody waits there")
+            await until(lambda: len(closed) == 1)
+            assert not lost
+            assert (await ask(client, address)).body == b"x"
+
+    run(scenario())
+
+
+@on_both_loops
 def test_a_refused_connection_is_reported_with_its_address(run: Run) -> None:
     async def scenario() -> None:
         address = unused_address()

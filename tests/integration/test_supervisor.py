@@ -13,14 +13,14 @@ from pathlib import Path
 from tanist.protocol import Command, RequestCode
 from tanist.protocol.headers.controller import ReportDeadBrokerRequest
 from tanist.remoting import Connection, Handler, RemotingServer
+from tanist.supervisor import SupervisorSettings
 from tests.support.conditions import until
 from tests.support.process import ForeignProcess
 from tests.support.remoting import serving
 from tests.support.requests import NO_NAME_SERVER
-from tests.support.supervised import BROKER_NAME, CLUSTER, EXIT_CODE
+from tests.support.supervised import BROKER_NAME, CLUSTER, EXIT_CODE, supervised_command
 from tests.support.tanist_cluster import BrokerProcess, broker_command
 
-PROGRAM = Path(__file__).parents[1] / "support" / "supervised.py"
 WATCHDOG_MS = 500
 WAIT_S = 20.0
 PROMPT_S = 1.0
@@ -107,10 +107,16 @@ async def supervised(
         for controller in controllers:
             controller.server = await stack.enter_async_context(serving(controller.handlers))
         addresses = ";".join([controller.address for controller in controllers] + list(others))
-        command = [sys.executable, PROGRAM, addresses, str(watchdog_ms)]
+        settings = SupervisorSettings(
+            enable_controller_mode=True,
+            controller_addr=addresses,
+            broker_cluster_name=CLUSTER,
+            broker_name=BROKER_NAME,
+            broker_watchdog_mills=watchdog_ms,
+        )
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         parent = stack.enter_context(
-            ForeignProcess("supervised", command, directory=directory, env=environment)
+            ForeignProcess("supervised", supervised_command(settings), directory=directory, env=environment)
         )
         await asyncio.to_thread(parent.wait_for_output, "lives\n", timeout_s=WAIT_S)
         await until(lambda: all(controller.asked for controller in controllers), timeout_s=WAIT_S)

@@ -121,6 +121,7 @@ MASTER_HANDSHAKES = st.builds(
 )
 SLAVE_HANDSHAKES = st.builds(ha_autoswitch.SlaveHandshake, OFFSETS, st.booleans(), st.booleans())
 HEARTBEATS = st.builds(ha_link.Heartbeat, OFFSETS, EPOCH_NUMBERS, OFFSETS)
+NOTES = st.binary(min_size=1, max_size=200)
 ACKS = st.builds(ha_link.Ack, st.sampled_from(ha_link.AckKind), OFFSETS)
 
 CLASSIC_FRAMES = st.builds(_classic_frame, OFFSETS, BODIES)
@@ -138,12 +139,9 @@ AUTO_SWITCH_MASTER_STREAMS = st.builds(
     _auto_switch_master, MASTER_HANDSHAKES, st.lists(AUTO_SWITCH_FRAMES, max_size=4)
 )
 AUTO_SWITCH_SLAVE_STREAMS = st.builds(_auto_switch_slave, SLAVE_HANDSHAKES, st.lists(OFFSETS, max_size=4))
-LINK_MASTER_STREAMS = st.lists(DATA_FRAMES | HEARTBEATS.map(ha_link.encode_heartbeat), max_size=4).map(
-    b"".join
-)
-LINK_SLAVE_STREAMS = st.lists(
-    ACKS.map(ha_link.encode_ack) | HEARTBEATS.map(ha_link.encode_heartbeat), max_size=6
-).map(b"".join)
+EITHERS_FRAMES = HEARTBEATS.map(ha_link.encode_heartbeat) | NOTES.map(ha_link.encode_note)
+LINK_MASTER_STREAMS = st.lists(DATA_FRAMES | EITHERS_FRAMES, max_size=4).map(b"".join)
+LINK_SLAVE_STREAMS = st.lists(ACKS.map(ha_link.encode_ack) | EITHERS_FRAMES, max_size=6).map(b"".join)
 
 NewDecoder = Callable[[], Decoder]
 SIDES: list[tuple[NewDecoder, st.SearchStrategy[bytes]]] = [

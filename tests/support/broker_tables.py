@@ -98,6 +98,7 @@ def join(
     *wanted: SubscriptionData,
     client_id: str = "10.0.0.5@1",
     connection: ClientConnection | None = None,
+    language: str = "JAVA",
 ) -> None:
     """Let a client join a group with a heartbeat that wants these topics."""
     consumer = ConsumerData(
@@ -107,7 +108,7 @@ def join(
         consume_from_where=ConsumeFromWhere.LAST_OFFSET,
         subscription_data_set=list(wanted),
     )
-    client = Client(connection or FakeConnection(), client_id, "JAVA", 479)
+    client = Client(connection or FakeConnection(), client_id, language, 479)
     heartbeat = HeartbeatData(client_id=client_id, consumer_data_set=[consumer])
     state.clients.on_heartbeat(client, heartbeat, now_ms=state.clock.now_ms())
 

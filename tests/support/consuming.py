@@ -2,10 +2,12 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from tanist.client import Consumer, Message, MessageQueue, Producer, ReceivedMessage
+from tanist.client.consuming.handling import MessageHandler
 from tanist.model.topics import RETRY_PREFIX
 
 TOPIC = "Orders"
@@ -98,3 +100,37 @@ class Handled:
     @property
     def bodies(self) -> list[bytes]:
         return bodies(self.messages)
+
+
+class Turnstile:
+    """A handler that lets as many messages through as a test allows."""
+
+    def __init__(self) -> None:
+        self.messages: list[ReceivedMessage] = []
+        self._slots = asyncio.Semaphore(0)
+
+    def allow(self, count: int) -> None:
+        """Let so many more through."""
+        for _ in range(count):
+            self._slots.release()
+
+    async def __call__(self, message: ReceivedMessage) -> None:
+        await self._slots.acquire()
+        self.messages.append(message)
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return bodies(self.messages)
+
+
+@asynccontextmanager
+async def running(
+    consumer: Consumer, handler: MessageHandler, *, concurrency: int = 2
+) -> AsyncGenerator[None]:
+    """Have a consumer's messages handled for the length of the block."""
+    async with asyncio.TaskGroup() as tasks:
+        run = tasks.create_task(consumer.run(handler, concurrency=concurrency))
+        try:
+            yield
+        finally:
+            run.cancel()

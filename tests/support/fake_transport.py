@@ -11,6 +11,9 @@ class FakeTransport(asyncio.Transport):
         self.written = bytearray()
         self._is_closing = False
         self.is_paused = False
+        self.waiting_bytes = 0
+        """What it says of what nobody has read yet."""
+        self.high_water_bytes: int | None = None
 
     def pause_reading(self) -> None:
         self.is_paused = True
@@ -19,10 +22,10 @@ class FakeTransport(asyncio.Transport):
         self.is_paused = False
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        pass
+        self.high_water_bytes = high
 
     def get_write_buffer_size(self) -> int:
-        return 0
+        return self.waiting_bytes
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += data

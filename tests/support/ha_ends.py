@@ -10,6 +10,7 @@ from tanist.clock import SystemClock
 from tanist.errors import NotWritable
 from tanist.ha.acceptor import Acceptor, Master
 from tanist.ha.follower import Follower, Slave
+from tanist.ha.notes import MasterNotes, SlaveNotes
 from tanist.ha.replicas import ReplicaTable
 from tanist.ha.settings import HaSettings
 from tanist.remoting import bind_port
@@ -27,6 +28,7 @@ def make_follower(
     refuses_cuts: bool = False,
     epoch: int = 0,
     ask_if_rocketmq: Callable[[], Awaitable[bool]] | None = None,
+    notes: SlaveNotes | None = None,
 ) -> Follower:
     """A slave, which may find its disk full. With an epoch a controller told it of its master."""
 
@@ -58,6 +60,7 @@ def make_follower(
             clock=SystemClock(),
             epoch=epoch,
             ask_if_rocketmq=ask_if_rocketmq,
+            notes=notes,
         )
     )
 
@@ -83,6 +86,7 @@ async def serving_log(
     confirmed_to: Callable[[], int] | None = None,
     on_newer_epoch: Callable[[int], None] | None = None,
     port: int = 0,
+    notes: MasterNotes | None = None,
 ) -> AsyncGenerator[tuple[str, Acceptor]]:
     """A master's port that serves this store, and its address."""
     bound = bind_port("127.0.0.1", port)
@@ -100,6 +104,7 @@ async def serving_log(
             own_id=own_id,
             confirmed_to=confirmed_to,
             on_newer_epoch=on_newer_epoch,
+            notes=notes,
         )
     )
     await acceptor.start(bound)

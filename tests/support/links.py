@@ -17,6 +17,7 @@ from tanist.ha.actions import (
     SlaveAction,
     StartTransfer,
     TakeAck,
+    TakeNote,
     TellEpochs,
     TruncateTo,
     TrustPeer,
@@ -78,6 +79,7 @@ class MasterSide:
     newer_epoch: int | None = None
     is_slave_trusted: bool = False
     acked: list[int] = field(default_factory=list[int])
+    notes: list[bytes] = field(default_factory=list[bytes])
     started: StartTransfer | None = None
     closed: CloseLink | None = None
     sent: bytes = b""
@@ -112,6 +114,8 @@ class MasterSide:
                     self.started = action
                 case TakeAck(acked_to):
                     self.acked.append(acked_to)
+                case TakeNote(note):
+                    self.notes.append(note)
                 case TrustPeer():
                     self.is_slave_trusted = True
                 case NewerEpoch(epoch):
@@ -159,6 +163,7 @@ class SlaveSide:
     link: SlaveLink = field(init=False)
     closed: CloseLink | None = None
     tables: list[bytes] = field(default_factory=list[bytes])
+    notes: list[bytes] = field(default_factory=list[bytes])
     sent: bytes = b""
     _held: bytes = b""
 
@@ -214,6 +219,8 @@ class SlaveSide:
                     self._append(log_offset, bytes(body))
                 case ApplyTable(change):
                     self.tables.append(change)
+                case TakeNote(note):
+                    self.notes.append(note)
                 case FollowLog(incarnation):
                     self.incarnation = incarnation or self.incarnation
                 case CloseLink():

@@ -1,4 +1,4 @@
-"""Registries for tests: both homes behind one face, and what was heard from a session or a watch.
+"""Registries for tests: all homes behind one face, and what was heard from a session or a watch.
 
 async with site.sessions(2) as (ours, theirs):
     calls = Calls()
@@ -18,14 +18,20 @@ from typing import Protocol
 from kazoo.client import KazooClient
 
 from tanist.coord import Registry, SessionState
+from tanist.coord.remote_registry import RemoteRegistry
 from tanist.coord.sqlite_registry import SqliteHome, SqliteRegistry
 from tanist.coord.zookeeper_registry import ZooKeeperRegistry
+from tanist.protocol import Command, RequestCode
+from tanist.protocol.headers.coord import SessionRequest
+from tanist.remoting import RemotingClient
 from tests.support.clocks import FakeClock
+from tests.support.played_replicas import controlling
 
 PATIENCE_S = 20.0
 """How long a test waits for what has to come."""
 
 _SQLITE_TIMEOUT_S = 0.6
+_REMOTE_TIMEOUT_S = 3.0
 # Long enough for a busy machine: a session that ends or seems cut off by itself is another test's story.
 _ZOOKEEPER_TIMEOUT_S = 12.0
 
@@ -131,6 +137,39 @@ class SqliteSite:
 
     def now_s(self) -> float:
         return self._clock.monotonic_s()
+
+
+class RemoteSite:
+    """The registry of a controller, over its port."""
+
+    timeout_s = _REMOTE_TIMEOUT_S
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._address = ""
+
+    @asynccontextmanager
+    async def sessions(self, count: int) -> AsyncGenerator[tuple[Registry, ...]]:
+        async with controlling(self._directory) as controller, AsyncExitStack() as stack:
+            self._address = controller.address
+            opening = (RemoteRegistry(self._address, timeout_s=self.timeout_s) for _ in range(count))
+            yield tuple([await stack.enter_async_context(session) for session in opening])
+
+    async def expire(self, registry: Registry) -> None:
+        """End the session as somebody can who has its token."""
+        assert isinstance(registry, RemoteRegistry)
+        request = Command.request(RequestCode.REGISTRY_CLOSE_SESSION, SessionRequest(session=registry._token))
+        thief = RemotingClient()
+        try:
+            assert (await thief.request(self._address, request, timeout_s=PATIENCE_S)).code == 0
+        finally:
+            await thief.close()
+
+    def pass_time(self) -> None:
+        """Time passes."""
+
+    def now_s(self) -> float:
+        return time.monotonic()
 
 
 class ZooKeeperSite:

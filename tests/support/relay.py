@@ -20,14 +20,15 @@ _CONNECT_TIMEOUT_S = 5.0
 class Relay:
     """Passes bytes on between whoever connects to it and one address. It ends with its block."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, host: str = _HOST, port: int = 0) -> None:
+        """``host`` and ``port`` are where it is called; any free port unless told."""
         self._target = address
-        self._is_cut = False
+        self.is_cut = False
         self._flows = threading.Event()
         self._flows.set()
         self._lock = threading.Lock()
         self._sockets: set[socket.socket] = set()
-        self._listener = socket.create_server((_HOST, 0))
+        self._listener = socket.create_server((host, port))
         self.calls: list[bytearray] = []
         """What each caller said so far, in the order in which they called."""
         threading.Thread(target=self._accept, name="relay", daemon=True).start()
@@ -47,12 +48,12 @@ class Relay:
     @property
     def address(self) -> str:
         """Where a slave finds its master."""
-        return f"{_HOST}:{self._listener.getsockname()[1]}"
+        return "{}:{}".format(*self._listener.getsockname())
 
     def cut(self) -> None:
         """Drop who is connected; who calls from now on is dropped too."""
         with self._lock:
-            self._is_cut = True
+            self.is_cut = True
             for end in self._sockets:
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
@@ -65,7 +66,7 @@ class Relay:
     def mend(self) -> None:
         """Who calls from now on is connected again, and hears what was held."""
         with self._lock:
-            self._is_cut = False
+            self.is_cut = False
         self._flows.set()
 
     def lead_to(self, address: str) -> None:
@@ -84,7 +85,7 @@ class Relay:
     def _connect(self, caller: socket.socket) -> None:
         host, _, port = self._target.rpartition(":")
         try:
-            if self._is_cut:
+            if self.is_cut:
                 raise ConnectionRefusedError
             callee = socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S)
         except OSError:
@@ -95,7 +96,7 @@ class Relay:
         with self._lock:
             self.calls.append(said)
             self._sockets |= {caller, callee}
-            if self._is_cut:  # Since we looked.
+            if self.is_cut:  # Since we looked.
                 self._hang_up(caller, callee)
         for source, sink, heard in ((caller, callee, said), (callee, caller, None)):
             threading.Thread(

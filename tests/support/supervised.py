@@ -7,6 +7,9 @@ import asyncio
 import os
 import signal
 import sys
+from pathlib import Path
+
+import msgspec
 
 from tanist.log import ProcessLog
 from tanist.remoting import TlsSettings
@@ -15,6 +18,11 @@ from tanist.supervisor import SupervisorSettings, pulse, supervise
 CLUSTER, BROKER_NAME = "c", "a"
 EXIT_CODE = 7
 """What the child ends with after SIGTERM."""
+
+
+def supervised_command(settings: SupervisorSettings) -> list[str | Path]:
+    """What runs this program with these settings."""
+    return [sys.executable, Path(__file__), msgspec.json.encode(settings).decode()]
 
 
 async def _live() -> None:
@@ -26,13 +34,7 @@ async def _live() -> None:
 
 
 def main() -> None:
-    controllers, watchdog_ms = sys.argv[1:]
-    settings = SupervisorSettings(
-        controller_addr=controllers,
-        broker_cluster_name=CLUSTER,
-        broker_name=BROKER_NAME,
-        broker_watchdog_mills=int(watchdog_ms),
-    )
+    settings = msgspec.json.decode(sys.argv[1], type=SupervisorSettings)
     with ProcessLog(level=0) as log:
         supervise(settings, tls=TlsSettings(), process_log=log)
         asyncio.run(_live())

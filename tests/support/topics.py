@@ -25,8 +25,20 @@ def create_topic(address: str, topic: str) -> None:
 
 def route_brokers(name_server: str, topic: str) -> set[str]:
     """The names of the brokers that clients are told to find a topic at."""
+    found = find_route(name_server, topic)
+    return set() if found is None else {queue.broker_name for queue in found.queue_datas}
+
+
+def shown_group(name_server: str, topic: str) -> tuple[dict[int, str], int] | None:
+    """The addresses by id, and what may be done, of the one group that has a topic; None if none has."""
+    found = find_route(name_server, topic)
+    if found is None:
+        return None
+    (group,), (queues,) = found.broker_datas, found.queue_datas
+    return group.broker_addrs, queues.perm
+
+
+def find_route(name_server: str, topic: str) -> TopicRouteData | None:
     with Wire(name_server) as wire:
         answer = wire.ask(Command.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteRequest(topic=topic)))
-    if answer.code != ResponseCode.SUCCESS:
-        return set()
-    return {queue.broker_name for queue in decode_java_json(answer.body, TopicRouteData).queue_datas}
+    return decode_java_json(answer.body, TopicRouteData) if answer.code == ResponseCode.SUCCESS else None

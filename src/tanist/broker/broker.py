@@ -18,6 +18,7 @@ from contextlib import (
     nullcontext,
 )
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -29,6 +30,7 @@ from tanist.broker.client_ports import ClientPorts, port_error
 from tanist.broker.clients import ClientTable
 from tanist.broker.controlled.identity import IdentityFiles
 from tanist.broker.controlled_role import ControlledRole, without_role
+from tanist.broker.coordinated_role import CoordinatedRole, as_assigned
 from tanist.broker.delays.rules import DelayRules
 from tanist.broker.delays.table import DelayTable
 from tanist.broker.duties import Duties
@@ -42,6 +44,7 @@ from tanist.broker.operating.config_file import ConfigFile
 from tanist.broker.operating.ha_metrics import ha_metrics
 from tanist.broker.operating.ha_status import ha_status
 from tanist.broker.operating.live_config import LiveConfig
+from tanist.broker.operating.slave_consume_figures import slave_consume_metrics
 from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
@@ -111,9 +114,17 @@ class Broker:
         """Serve from the beginning of the block to its end. Raises ConfigError if that can not begin."""
         if self._settings.acl_enable:
             self._guard = AccessGuard(AclFiles(self._settings), self._clock)
-        with self._bind() as bound, self._bind_ha() as ha_bound:
+        with self._bind() as bound:
             # Records, routes and whoever asks for the settings tell the real ports.
             self._settings = msgspec.structs.replace(self._settings, listen_port=bound.getsockname()[1])
+            if self._settings.coordinator:
+                self._settings = await as_assigned(self._settings, self._clock, self._tls)
+            async with self._serving_on(bound):
+                yield
+
+    @asynccontextmanager
+    async def _serving_on(self, bound: socket.socket) -> AsyncGenerator[None]:
+        with self._bind_ha() as ha_bound:
             if ha_bound is not None:
                 self._ha = msgspec.structs.replace(self._ha, ha_listen_port=ha_bound.getsockname()[1])
             if self._settings.is_slave or self._settings.enable_controller_mode:
@@ -218,7 +229,10 @@ class Broker:
 
     @asynccontextmanager
     async def _measured(self, state: BrokerState) -> AsyncGenerator[None]:
-        figures = OnDemand(lambda: ha_metrics(ha_status(state), cluster=state.settings.broker_cluster_name))
+        cluster = state.settings.broker_cluster_name
+        figures = OnDemand(
+            lambda: chain(ha_metrics(ha_status(state), cluster=cluster), slave_consume_metrics(state))
+        )
         self.metrics.register(figures)
         try:
             yield
@@ -233,6 +247,9 @@ class Broker:
         if self._settings.enable_controller_mode:
             assert ha_bound is not None
             async with ControlledRole(duties, registration, ha_bound, flusher).held():
+                yield
+        elif self._settings.coordinator:
+            async with CoordinatedRole(duties, registration, ha_bound).held():
                 yield
         elif ha_bound is not None:
             async with duties.master(ha_bound):
@@ -251,19 +268,30 @@ class Broker:
 
     def _bind_ha(self) -> AbstractContextManager[socket.socket | None]:
         """A slave has no such port: nobody follows it, unless it may become master."""
-        has_port = self._settings.enable_controller_mode or not self._settings.is_slave
-        return bind_ha_port(self._settings, self._ha) if has_port else nullcontext()
+        settings = self._settings
+        if settings.is_slave and not settings.enable_controller_mode:
+            return nullcontext()
+        if not self._has_fast_port:
+            # Where the system chose the port, the one above it may be anybody's.
+            settings = msgspec.structs.replace(settings, listen_port=0)
+        return bind_ha_port(settings, self._ha)
 
     @asynccontextmanager
     async def _registering(self, state: BrokerState) -> AsyncGenerator[Registration]:
         """What tells the name servers of this broker."""
         client = RemotingClient(tls=self._tls, on_disconnect=lambda _server: registration.connection_lost())
-        registration = Registration(state, client, is_on=not state.settings.enable_controller_mode)
+        registration = Registration(state, client, is_on=self._is_shown)
         state.topics.on_change(registration.topics_changed)
         try:
             yield registration
         finally:
             await client.close()
+
+    @property
+    def _is_shown(self) -> bool:
+        """Whether name servers are told from the start: not before it is known what may be done here."""
+        settings = self._settings
+        return not settings.enable_controller_mode and (settings.is_slave or not settings.coordinator)
 
     @asynccontextmanager
     async def _registered(self, registration: Registration, tasks: asyncio.TaskGroup) -> AsyncGenerator[None]:

@@ -10,6 +10,7 @@ from tanist.broker.acl import AccessGuard
 from tanist.broker.handlers import clients, consumption
 from tanist.broker.lasting import listed, running, saving
 from tanist.broker.operating.counting import Counting
+from tanist.broker.operating.slave_consume_figures import Alarm
 from tanist.broker.state import BrokerState
 from tanist.errors import MQError
 from tanist.store.flush import Flusher
@@ -43,6 +44,7 @@ async def doing_chores(
         ),
         "clients": partial(_scan_clients, state),
         "counting": counting.run,
+        "alarm": Alarm(state).run,
     }
     if guard is not None:
         chores["access rules"] = guard.watch

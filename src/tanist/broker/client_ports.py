@@ -12,12 +12,18 @@ from functools import partial
 from tanist.broker.acl import AccessGuard, Needs, topic_at
 from tanist.broker.handlers import all_routes, clients, fast_routes
 from tanist.broker.handlers.pull import PullHandler
-from tanist.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
+from tanist.broker.handlers.standing import StandingHandler
+from tanist.broker.settings import BrokerSettings
+from tanist.broker.slave_consume.gate import ReadGate
+from tanist.broker.slave_consume.gates import obeying
+from tanist.broker.slave_consume.relays import Relays
+from tanist.broker.slave_consume.right import ReadRight
 from tanist.broker.slave_role import fenced, without_writes
 from tanist.broker.state import BrokerState
 from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.errors import ConfigError
-from tanist.remoting import Connection, Handler, RemotingServer, ServerLimits, TlsSettings
+from tanist.model.host import FAST_PORT_DISTANCE
+from tanist.remoting import Connection, Handler, RemotingClient, RemotingServer, ServerLimits, TlsSettings
 
 _CLOSE_GRACE_S = 1.0
 _LINGER_S = 0.2
@@ -35,15 +41,31 @@ class ClientPorts:
         self._guard = guard
         self._pulls = PullHandler(state)
         state.store.dispatcher.listeners.append(self._pulls.on_indexed)
+        self._standings = StandingHandler(state)
+        self.gate = ReadGate(state, self._pulls.refuse_all)
+        """Sends consumers away when this broker may not be read any more."""
         self._main = RemotingServer({}, limits=limits, tls=tls, on_close=self._on_close)
         self._fast = RemotingServer({}, limits=limits, tls=tls, on_close=self._on_close)
         self._keeper = TransactionKeeper(state)
+        self._tls = tls
+        self._relays: Relays | None = None
+
+    def obey(self, right: ReadRight) -> None:
+        """Serve only what ``right`` allows, from the next role on: to be called before there is one."""
+        state = self._state
+        state.read_right = right
+        state.clients.listen()  # Until it is said that this one is read.
+        self._relays = relays = Relays(right, RemotingClient(tls=self._tls), is_slave=state.settings.is_slave)
+        self.gate.is_from_relay = relays.is_from_relay
+        # Who asks is told before the gate closes its connection.
+        right.listeners += [self._standings.on_permitted, self.gate.on_permitted, relays.on_permitted]
 
     def serve_as_master(self, keeper: TransactionKeeper) -> None:
-        self._use(all_routes(self._state, self._pulls, keeper))
+        self._use(self._routes(keeper))
 
     def serve_as_slave(self) -> None:
-        self._use(without_writes(self._routes(), lambda: self._state.replication.master_address))
+        replication = self._state.replication
+        self._use(without_writes(self._routes(), lambda: replication.master_address, self._is_read))
 
     def serve_fenced(self, reason: str) -> None:
         """Refuse all that reads or writes messages: there is no role yet, or it was just taken away."""
@@ -58,6 +80,10 @@ class ClientPorts:
             # Whoever waits for an answer gets it while there is a connection to send it on.
             await self._state.writer.close(FLUSH_GRACE_S)
             self._pulls.close()
+            self._standings.close()
+            self.gate.close()
+            if self._relays is not None:
+                await self._relays.close()
             if self._main.connection_count or self._fast.connection_count:
                 # Pulls that are on their way are refused too, before their connection goes.
                 await asyncio.sleep(_LINGER_S)
@@ -73,10 +99,18 @@ class ClientPorts:
         except OSError as error:
             raise port_error(settings, error) from error
 
-    def _routes(self) -> dict[int, Handler]:
-        return all_routes(self._state, self._pulls, self._keeper)
+    def _routes(self, keeper: TransactionKeeper | None = None) -> dict[int, Handler]:
+        routes = all_routes(self._state, self._pulls, keeper or self._keeper) | self._standings.routes()
+        right = self._state.read_right
+        return routes if right is None else obeying(routes, right)
+
+    def _is_read(self) -> bool:
+        right = self._state.read_right
+        return right is not None and right.is_readable
 
     def _use(self, routes: dict[int, Handler]) -> None:
+        if self._relays is not None:
+            routes = self._relays.relaying(routes)
         if self._guard is not None:
             needs = Needs(self._state.settings, partial(topic_at, self._state.store))
             routes = self._guard.guard(routes, needs)
@@ -84,7 +118,10 @@ class ClientPorts:
         self._fast.use(fast_routes(routes))
 
     def _on_close(self, connection: Connection) -> None:
+        if self._relays is not None:
+            self._relays.on_lost(connection)
         self._pulls.on_lost(connection)
+        self._standings.on_lost(connection)
         clients.on_lost(self._state, connection)
 
 

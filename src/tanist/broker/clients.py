@@ -8,7 +8,7 @@ has a member; its subscriptions go with the last one.
 """
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -20,6 +20,7 @@ from tanist.broker.consumer_group import (
     Member,
     merge_subscriptions,
 )
+from tanist.broker.slave_consume.live_view import ExpectedMembers
 from tanist.errors import ResponseError
 from tanist.model.groups import MessageModel
 from tanist.model.subscription import SubscriptionData
@@ -86,7 +87,7 @@ class ClientTable:
     """All clients of one broker, by group and connection.
 
     On a slave the table only listens, so that redirected pulls find their subscription: creating
-    groups and telling their members is for the master.
+    groups and telling their members is for the master. So it does where another broker of the group is read.
     """
 
     def __init__(self, *, is_master: bool = True) -> None:
@@ -97,6 +98,7 @@ class ClientTable:
         self._producer_by_id: dict[str, Client] = {}
         self._member_count = 0
         self._subscription_bytes = 0
+        self._expected = ExpectedMembers()
 
     def on_heartbeat(self, client: Client, heartbeat: HeartbeatData, *, now_ms: int) -> list[Action]:
         """Take in all groups of a client, or none: raises ResponseError if that would be too much."""
@@ -156,10 +158,52 @@ class ClientTable:
                 actions.append(CloseConnection(connection, reason))
         return actions
 
+    def listen(self) -> None:
+        """Only note who is there from now on: another broker of the group is read."""
+        self.is_master = False
+
+    def on_readable(self) -> list[Action]:
+        """Whoever was noted is a member from now on."""
+        self.is_master = True
+        return [EnsureGroup(name) for name in self._consumers]
+
+    def forget_consumers(self, may_stay: Callable[[Client], bool]) -> list[ClientConnection]:
+        """Let all consumers go but these, and tell nobody: the connections that are to be closed."""
+        leaving = [
+            (connection, name)
+            for name, group in self._consumers.items()
+            for connection, member in group.members.items()
+            if not may_stay(member.client)
+        ]
+        self._drop_consumers(leaving)
+        return list(dict.fromkeys(connection for connection, _name in leaving))
+
+    def expect(self, members: Mapping[str, Iterable[str]]) -> None:
+        """Count these clients as members, by group, until they come or ``on_expected_over``."""
+        self._expected.expect(members)
+        for name, group in self._consumers.items():
+            for client_id in group.client_ids:
+                self._expected.on_came(name, client_id)
+
+    def on_expected_over(self) -> list[Action]:
+        """Whoever was expected and has not come is no member: the others divide its queues."""
+        return self._notify(self._expected.end())
+
+    def members(self) -> dict[str, tuple[str, ...]]:
+        """The client ids of all groups whose members share the queues."""
+        return {
+            name: tuple(group.client_ids)
+            for name, group in self._consumers.items()
+            if group.message_model is not MessageModel.BROADCASTING
+        }
+
     def member_ids(self, group: str) -> list[str]:
-        """The client ids of a consumer group, sorted; none if nobody is there."""
+        """The client ids of a consumer group and those that it expects, sorted; none if nobody is there."""
         found = self._consumers.get(group)
-        return found.client_ids if found is not None else []
+        if found is None:
+            return []
+        missing = self._expected.missing(group)
+        return sorted({*found.client_ids, *missing}) if missing else found.client_ids
 
     def subscription(
         self, group: str, topic: str, *, sub_version: int, is_broadcast_allowed: bool
@@ -246,7 +290,7 @@ class ClientTable:
 
     def _check_room(self, heartbeat: HeartbeatData, *, joining_count: int) -> None:
         after: dict[str, Mapping[str, SubscriptionData]] = {}
-        if not _is_short(heartbeat):
+        if not is_short(heartbeat):
             # A group may be listed twice, and keep what is newer than the heartbeat.
             for consumer in heartbeat.consumer_data_set:
                 name = consumer.group_name
@@ -276,7 +320,8 @@ class ClientTable:
         group.message_model = consumer.message_model
         group.consume_from_where = consumer.consume_from_where
         is_changed = group.join(client, now_ms=now_ms)
-        if _is_short(heartbeat):
+        self._expected.on_came(name, client.client_id)
+        if is_short(heartbeat):
             if heartbeat.heartbeat_fingerprint != group.fingerprint:
                 actions.append(AskForSubscriptions(name))
         else:
@@ -344,7 +389,7 @@ class ClientTable:
             del self._registrations[connection]
 
 
-def _is_short(heartbeat: HeartbeatData) -> bool:
+def is_short(heartbeat: HeartbeatData) -> bool:
     """Whether it only names the number of the full heartbeat for which it stands."""
     return heartbeat.is_without_sub and heartbeat.heartbeat_fingerprint != 0
 

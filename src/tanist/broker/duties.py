@@ -22,6 +22,7 @@ from tanist.broker.settings import BrokerRole
 from tanist.broker.state import BrokerState
 from tanist.broker.tables_feed import TablesFeed
 from tanist.broker.transactions.keeper import TransactionKeeper
+from tanist.ha.notes import MasterNotes, SlaveNotes
 from tanist.ha.replicas import ReplicaTable
 from tanist.remoting import RemotingClient, TlsSettings
 
@@ -54,8 +55,12 @@ class Duties:
         ha_bound: socket.socket,
         begin_reign: Callable[[ReplicaTable], Reign] | None = None,
         on_newer_epoch: Callable[[int], None] | None = None,
+        notes: MasterNotes | None = None,
     ) -> AsyncGenerator[Mastership]:
-        """Be master while the block lasts, with this port for slaves; under a controller in a reign."""
+        """Be master while the block lasts, with this port for slaves; under a controller in a reign.
+
+        ``notes`` hears what the slaves note.
+        """
         state = self.state
         keeper, delivery = TransactionKeeper(state), Delivery(state)
         keeper.open()
@@ -69,6 +74,7 @@ class Duties:
                     is_waited_for=state.settings.broker_role is BrokerRole.SYNC_MASTER,
                     begin_reign=begin_reign,
                     on_newer_epoch=on_newer_epoch,
+                    notes=notes,
                 ) as reign,
             ):
                 self.ports.serve_as_master(keeper)
@@ -88,11 +94,16 @@ class Duties:
         await self.state.writer.close(FLUSH_GRACE_S)
 
     @asynccontextmanager
-    async def slave(self) -> AsyncGenerator[Following]:
-        """Be slave while the block lasts. Whom to follow, the caller tells."""
+    async def slave(
+        self, notes: SlaveNotes | None = None, owns_offsets: Callable[[], bool] = lambda: False
+    ) -> AsyncGenerator[Following]:
+        """Be slave while the block lasts. Whom to follow, the caller tells.
+
+        ``notes`` hears what the master notes. While ``owns_offsets``, ours are not the master's to set.
+        """
         state = self.state
         client = RemotingClient(tls=self.tls)
-        following = Following(state, client)
+        following = Following(state, client, notes=notes, owns_offsets=owns_offsets)
         chores = {
             "topics": partial(saving, state.topics.start_save, lambda: _FOLLOWED_SAVE_MS),
             "groups": partial(saving, state.groups.start_save, lambda: _FOLLOWED_SAVE_MS),

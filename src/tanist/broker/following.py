@@ -1,11 +1,14 @@
 """A slave's way to its master: the link for the log and the tables, and whom to ask while it is down."""
 
+from collections.abc import Callable
+
 from tanist.broker.metadata_sync import MetadataSync, ask_for_table
 from tanist.broker.registration import MasterPlace
 from tanist.broker.state import BrokerState
 from tanist.broker.tables_gap import tables_gap
 from tanist.broker.tables_sink import TablesSink
 from tanist.errors import ForeignLog, MQError
+from tanist.ha.notes import SlaveNotes
 from tanist.ha.settings import HaCompatibility
 from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.replication import HARuntimeInfo
@@ -19,19 +22,34 @@ _WHO_S = 1.0
 class Following:
     """What one slave follows its master with. The broker runs ``follower`` and ``sync``."""
 
-    def __init__(self, state: BrokerState, client: RemotingClient) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        client: RemotingClient,
+        *,
+        notes: SlaveNotes | None = None,
+        owns_offsets: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """``notes`` hears what the master notes. While ``owns_offsets``, ours are not the master's to set."""
         self._state = state
         self._client = client
-        self._sink = sink = TablesSink(state)
+        self._sink = sink = TablesSink(state, owns_offsets)
         self.follower = state.replication.make_follower(
             sink,
             broker_id=state.settings.broker_id,
             epoch=state.epoch,
             ask_if_rocketmq=self._is_rocketmq,
+            notes=notes,
         )
-        self.sync = MetadataSync(state, client, is_pushed=self._is_pushed, check_master=self._check_master)
+        self.sync = MetadataSync(
+            state,
+            client,
+            is_pushed=self._is_pushed,
+            check_master=self._check_master,
+            owns_offsets=owns_offsets,
+        )
         self.on_appended = sink.on_appended
-        """To be called when the log has grown."""
+        """To be called when the log has grown, and when ``owns_offsets`` has become False."""
         self._missed_topics: set[str] = set()
 
     def use_master(self, place: MasterPlace) -> None:

@@ -113,6 +113,8 @@ class GroupTable:
 
     def absence(self, group: str) -> str:
         """Why a group is not there and was not made, for whoever asked for it."""
+        if self.settings.is_slave:
+            return f"group {group} does not exist, and a slave makes none; create it at the master"
         if self._is_full:
             return self._no_room(group)
         return f"group {group} does not exist; create it first"

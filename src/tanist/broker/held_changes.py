@@ -33,6 +33,11 @@ class Change(Generic[K, V]):
         if later.is_whole:
             return later
         entries: dict[K, V | None] = {**self.entries, **later.entries}
+        if self.is_whole:
+            # What is not in a whole table is gone: names that came and went would pile up in it.
+            for key, value in later.entries.items():
+                if value is None:
+                    del entries[key]
         return Change(
             is_whole=self.is_whole,
             log_end=max(self.log_end, later.log_end),
@@ -55,6 +60,11 @@ class HeldChanges(Generic[K, V]):
             self._later = change
         else:
             self._later = self._later.then(change)
+
+    def merge(self) -> None:
+        """Make one of all changes: none is to be applied without the others."""
+        if self._waiting is not None and self._later is not None:
+            self._waiting, self._later = self._waiting.then(self._later), None
 
     def take(self, log_end: int) -> Change[K, V] | None:
         """The next change to apply, of which the log has all; None if there is none."""

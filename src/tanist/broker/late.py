@@ -11,7 +11,7 @@ from tanist.clock import Clock
 from tanist.errors import LocalProtocolError, ResponseError
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.command import Command
-from tanist.remoting import Connection
+from tanist.remoting import Connection, Handler
 from tanist.remoting.replies import frame_answer, frame_failure, is_expected
 
 _log = logging.getLogger(__name__)
@@ -106,3 +106,16 @@ def send_failure(request: Command, connection: Connection, error: Exception) -> 
         _log.error("late answer failed peer=%s code=%d", connection.peer, request.code, exc_info=error)
     if (frame := frame_failure(request, error)) is not None:
         connection.send(frame)
+
+
+def serve_late(handler: Handler, request: Command, connection: Connection) -> None:
+    """Have a request that waited served, as if it came now. Who has gone asks no more."""
+    if not connection.is_open:
+        return
+    try:
+        frame = frame_answer(request, handler(request, connection))
+    except Exception as error:
+        send_failure(request, connection, error)
+    else:
+        if frame is not None:
+            connection.send(frame)

@@ -4,9 +4,10 @@ Pure. A lock is (group, queue) -> client id. Its owner renews it every 20 s and 
 30 s; here it lives for 60 s, so that no other member gets the queue while the owner still believes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from tanist.broker.slave_consume.live_view import HeldLock
 from tanist.model.route import MessageQueue
 
 LOCK_LIFE_MS = 60_000
@@ -51,6 +52,34 @@ class QueueLocks:
     def is_any_held(self, group: str, now_ms: int) -> bool:
         """Whether a member of the group holds any lock: then the group consumes in order."""
         return any(not _is_over(held, now_ms) for held in self._locks.get(group, {}).values())
+
+    def held(self, now_ms: int) -> dict[str, tuple[HeldLock, ...]]:
+        """All locks that live, by group, with the time that they have left."""
+        return {
+            group: tuple(
+                HeldLock(
+                    queue=queue,
+                    client_id=held.client_id,
+                    left_ms=min(LOCK_LIFE_MS, LOCK_LIFE_MS - (now_ms - held.renewed_ms)),
+                )
+                for queue, held in of_group.items()
+                if not _is_over(held, now_ms)
+            )
+            for group, of_group in self._locks.items()
+        }
+
+    def seed(self, locks: Mapping[str, Iterable[HeldLock]], now_ms: int) -> None:
+        """Take over locks of another broker for as long as they live. What was locked here since stays."""
+        for group, several in locks.items():
+            for one in several:
+                renewed_ms = now_ms - LOCK_LIFE_MS + max(0, min(one.left_ms, LOCK_LIFE_MS))
+                if one.queue not in self._locks.get(group, {}):
+                    self._lock(group, one.queue, one.client_id, renewed_ms)
+
+    def clear(self) -> None:
+        """Forget all locks: nobody consumes here any more."""
+        self._locks.clear()
+        self._count = 0
 
     def on_tick(self, now_ms: int) -> None:
         """Forget the locks that nobody renewed."""

@@ -14,10 +14,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from tanist.broker.settings import FAST_PORT_DISTANCE
 from tanist.broker.state import BrokerState
 from tanist.errors import ConfigError, MQError
 from tanist.log import ToldFailures
+from tanist.model.host import FAST_PORT_DISTANCE
 from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.sync import (
     ConsumerOffsetTable,
@@ -52,6 +52,8 @@ class _Step:
     """Whether it is asked for at the master's second port."""
     level: int = logging.DEBUG
     """How important a change is: offsets change all the time."""
+    is_ours: Callable[[], bool] = lambda: False
+    """Whether the master has no say in this table now."""
 
 
 AskMaster = Callable[[str], Awaitable[None]]
@@ -72,16 +74,18 @@ class MetadataSync:
         *,
         is_pushed: Callable[[], bool] = lambda: False,
         check_master: AskMaster = _take_any,
+        owns_offsets: Callable[[], bool] = lambda: False,
     ) -> None:
         """``is_pushed`` tells whether a link brings the tables now.
 
-        ``check_master`` raises ForeignLog if the tables of a master are not for our log.
+        ``check_master`` raises ForeignLog if the tables of a master are not for our log. While
+        ``owns_offsets``, consumer offsets are not taken over, nor topics and groups: see ``tables_sink``.
         """
         self._state = state
         self._client = client
         self._is_pushed = is_pushed
         self._check_master = check_master
-        self._steps = _steps(state)
+        self._steps = _steps(state, owns_offsets)
         self._failures = ToldFailures()
         self._running = asyncio.Lock()
         self._schedule = _Schedule(RunTimes(state.clock.monotonic_s()))
@@ -176,9 +180,9 @@ class MetadataSync:
     async def _sync(self, step: _Step, master: str) -> None:
         address = fast_address(master) if step.is_fast else master
         body = await ask_for_table(self._client, address, step.code)
-        if self._master != master or self._is_pushed():
+        if self._master != master or self._is_pushed() or step.is_ours():
             # It is not our master any more, or this broker has become one itself; or the link is there now,
-            # and may have brought something newer.
+            # and may have brought something newer; or what we have is newer.
             return
         self._got.add(step.name)
         if step.take_over(body):
@@ -233,7 +237,7 @@ def fast_address(address: str) -> str:
     return f"{host}:{int(port) - FAST_PORT_DISTANCE}"
 
 
-def _steps(state: BrokerState) -> tuple[_Step, ...]:
+def _steps(state: BrokerState, owns_offsets: Callable[[], bool]) -> tuple[_Step, ...]:
     """In their order."""
     return (
         _Step(
@@ -243,12 +247,14 @@ def _steps(state: BrokerState) -> tuple[_Step, ...]:
             state.topics.start_save,
             is_fast=True,
             level=logging.INFO,
+            is_ours=owns_offsets,
         ),
         _Step(
             "consumer offset",
             RequestCode.GET_ALL_CONSUMER_OFFSET,
             lambda body: state.offsets.follow(decode_java_json(body, ConsumerOffsetTable)),
             state.offsets.start_save,
+            is_ours=owns_offsets,
         ),
         _Step(
             "delay offset",
@@ -262,5 +268,6 @@ def _steps(state: BrokerState) -> tuple[_Step, ...]:
             lambda body: state.groups.follow(decode_java_json(body, SubscriptionGroupTable)),
             state.groups.start_save,
             level=logging.INFO,
+            is_ours=owns_offsets,
         ),
     )

@@ -170,6 +170,40 @@ class OffsetTable:
         self.data_version = data_version
         self._change_count += 1
 
+    def adopt(self, changes: Mapping[str, Mapping[int, QueueOffset]]) -> None:
+        """Let groups stand in these queues where somebody else says, by ``keys``, and leave all others.
+
+        Raises ResponseError, and adopts nothing, if that would be too many offsets.
+        """
+        news = {
+            key: queues
+            for key, queues in changes.items()
+            if not queues.items() <= self.queues_at(key).items()
+        }
+        growth = sum(len(queues.keys() - self.queues_at(key).keys()) for key, queues in news.items())
+        self._check_room(growth)
+        self._count += growth
+        for key, queues in news.items():
+            if key not in self._offsets:
+                self._offsets[key] = {}
+                self._index(key)
+            self._offsets[key].update(queues)
+        if news:
+            self._changed(news)
+
+    def changed_since(
+        self, base: Mapping[str, Mapping[int, QueueOffset]]
+    ) -> dict[str, dict[int, QueueOffset]]:
+        """The offsets that are other than in ``base``, or not in it, by ``keys`` and queue."""
+        changed: dict[str, dict[int, QueueOffset]] = {}
+        for key, queues in self._offsets.items():
+            before = base.get(key, {})
+            if news := {
+                queue_id: offset for queue_id, offset in queues.items() if before.get(queue_id) != offset
+            }:
+                changed[key] = news
+        return changed
+
     def lower_to(self, queue_end: Callable[[str, int], int]) -> int:
         """Take every group back that stands behind the end of its queue; how many offsets went back.
 

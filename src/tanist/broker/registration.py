@@ -3,6 +3,10 @@
 Every 30 s, at once when a topic changes or a connection is lost, and soon when a name server could not be
 told. Each name server has its own connection, which must stay open: it forgets a broker with it.
 
+A slave that is read instead of its master is shown at the master's place, and with topics that can only be
+read; a master that may do nothing is not shown at all. Where a coordinator says who is read, nobody takes its
+leave by its id: a name server of RocketMQ 4.9 forgets whoever has that id by then. It closes the connection.
+
 A slave is told in return where its master is. It asks again soon while it does not follow one, and keeps to
 the last answer: the master may be away from its name server and still be there.
 """
@@ -10,15 +14,21 @@ the last answer: the master may be away from its name server and still be there.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from tanist.broker.ha_port import ha_address
 from tanist.broker.master_place import MasterPlace
+from tanist.broker.slave_consume.permitted import Permitted
 from tanist.broker.state import BrokerState
 from tanist.errors import MQError
 from tanist.log import ToldFailures
+from tanist.model.data_version import DataVersion
 from tanist.model.host import is_host_and_port
+from tanist.model.reading import FULL, NONE
+from tanist.model.route import MASTER_ID
+from tanist.model.topics import READ
 from tanist.protocol.bodies.registration import RegisterBrokerBody, encode_registration, registration_crc
 from tanist.protocol.bodies.sync import TopicConfigTable
 from tanist.protocol.codes import OUR_VERSION, RequestCode, ResponseCode
@@ -41,6 +51,24 @@ _FAREWELL_TIMEOUT_S = 1.0
 """A broker that stops does not wait long: a name server forgets it with its connection anyway."""
 
 
+class _Shown(NamedTuple):
+    """What name servers are to know this broker as."""
+
+    broker_id: int
+    permission: int
+    change_count: int
+    """How often that was changed since the broker started."""
+    changed_ms: int
+
+    def version(self, of_topics: DataVersion) -> DataVersion:
+        """The version of the topics as they are told: name servers take no others under one they have."""
+        return msgspec.structs.replace(
+            of_topics,
+            counter=of_topics.counter + self.change_count,
+            timestamp_ms=max(of_topics.timestamp_ms, self.changed_ms),
+        )
+
+
 class Registration:
     """Keeps one broker registered for as long as ``run`` runs."""
 
@@ -57,6 +85,8 @@ class Registration:
         """Whether name servers are told at all: not before a broker has a role."""
         self._told_id: int | None = None
         """The id under which they know this broker, as far as it has told them."""
+        self._shown: _Shown | None = None
+        """What they are to know it as, if that is not what its settings say."""
 
     def on_master(self, listener: Callable[[MasterPlace], None] | None) -> None:
         """Have ``listener`` told where the master is, whenever that is another place than before."""
@@ -67,6 +97,26 @@ class Registration:
         """Register again at once, as what the broker is now, also while a name server is slow to answer."""
         self._changed.set()
         self._role_changed.set()
+
+    def on_permitted(self, found: Permitted) -> None:
+        """Have name servers show what this broker may do, where a coordinator says who is read."""
+        settings = self._state.settings
+        is_in_place = not settings.is_slave or found.permission & READ
+        self.show_as(MASTER_ID if is_in_place else settings.broker_id, found.permission)
+
+    def show_as(self, broker_id: int, permission: int) -> None:
+        """Have name servers know this broker under this id, and no topic with more than this permission.
+
+        Nobody is sent to a master that may do nothing: such a one is not shown.
+        """
+        is_on = broker_id != MASTER_ID or permission & FULL != NONE
+        before = self._shown
+        if before is not None and is_on == self.is_on and before[:2] == (broker_id, permission):
+            return
+        change_count = 1 if before is None else before.change_count + 1
+        self._shown = _Shown(broker_id, permission, change_count, self._state.clock.now_ms())
+        self.is_on = is_on
+        self.role_changed()
 
     def withdraw(self) -> None:
         """Have name servers forget this broker until ``is_on`` is set again: it serves nobody."""
@@ -104,11 +154,11 @@ class Registration:
 
     async def register(self) -> None:
         """Register with every name server now. What fails is told in the log and tried again later."""
-        if not self.is_on:
+        if not self._is_to_be_told:
             if self._told_id is not None:
                 await self.unregister()
             return
-        self._told_id = self._state.settings.broker_id
+        self._told_id = self._broker_id
         answers = await self._tell_all(self._registration, _TIMEOUT_S)
         if self._state.settings.is_slave:
             self._find_master(answers)
@@ -117,8 +167,24 @@ class Registration:
 
     async def unregister(self) -> None:
         """Have every name server forget this broker: clients stop coming at once."""
-        await self._tell_all(self._unregistration, _FAREWELL_TIMEOUT_S)
+        if self._state.read_right is None:
+            await self._tell_all(self._unregistration, _FAREWELL_TIMEOUT_S)
+        else:
+            for server in self._state.settings.name_servers:
+                self._client.give_up(server, "the name server is to forget this broker")
         self._told_id = None
+
+    @property
+    def _broker_id(self) -> int:
+        return self._state.settings.broker_id if self._shown is None else self._shown.broker_id
+
+    @property
+    def _is_to_be_told(self) -> bool:
+        right = self._state.read_right
+        if self.is_on and right is not None and self._broker_id == MASTER_ID:
+            # A process that stood still may have lost its place before anybody here has noticed.
+            return right.look().permission & FULL != NONE
+        return self.is_on
 
     def _again_s(self) -> float:
         """When to register again: soon if something is missing, and then less and less often."""
@@ -129,7 +195,12 @@ class Registration:
 
     @property
     def _is_master_sought(self) -> bool:
-        """Whether this is a slave that follows nobody now. A master that refuses it is found."""
+        """Whether this is a slave that follows nobody now. A master that refuses it is found.
+
+        Nobody is told where the master is who stands at its place.
+        """
+        if self._broker_id == MASTER_ID:
+            return False
         follower = self._state.replication.follower
         return follower is not None and not (follower.is_transferring or follower.status.is_refused)
 
@@ -177,8 +248,8 @@ class Registration:
             broker_name=settings.broker_name,
             broker_addr=settings.address,
             cluster_name=settings.broker_cluster_name,
-            ha_server_addr=ha_address(settings, self._state.ha),
-            broker_id=settings.broker_id,
+            ha_server_addr=self._ha_address(),
+            broker_id=self._broker_id,
             body_crc32=registration_crc(body),
             is_compressed=False,
         )
@@ -186,14 +257,23 @@ class Registration:
 
     def _topics(self) -> TopicConfigTable:
         """All topics, with no permission that the broker itself lacks."""
-        settings, table = self._state.settings, self._state.topics.table
-        if settings.is_readable and settings.is_writable:
+        table, permission = self._state.topics.table, self._state.settings.broker_permission
+        if (shown := self._shown) is not None:
+            permission &= shown.permission
+            table = msgspec.structs.replace(table, data_version=shown.version(table.data_version))
+        if permission & FULL == FULL:
             return table
         topics = {
-            name: msgspec.structs.replace(config, perm=config.perm & settings.broker_permission)
+            name: msgspec.structs.replace(config, perm=config.perm & permission)
             for name, config in table.topics.items()
         }
         return msgspec.structs.replace(table, topics=topics)
+
+    def _ha_address(self) -> str:
+        """Nothing for a slave at its master's place: other slaves would take it for the one to follow."""
+        settings = self._state.settings
+        is_in_place = settings.is_slave and self._broker_id == MASTER_ID
+        return "" if is_in_place else ha_address(settings, self._state.ha)
 
     def _unregistration(self) -> Command:
         settings = self._state.settings

@@ -20,6 +20,7 @@ from tanist.ha.acceptor import Acceptor, Master
 from tanist.ha.double_write import DoubleWrite
 from tanist.ha.follower import Follower, Slave
 from tanist.ha.keys import HaKeys
+from tanist.ha.notes import MasterNotes, SlaveNotes
 from tanist.ha.replicas import Replica, ReplicaTable
 from tanist.ha.settings import HaAuthentication, HaSettings
 from tanist.ha.tables import FeedMaker, TableSink
@@ -75,6 +76,7 @@ class Replication:
         is_waited_for: bool,
         begin_reign: Callable[[ReplicaTable], Reign] | None = None,
         on_newer_epoch: Callable[[int], None] | None = None,
+        notes: MasterNotes | None = None,
     ) -> AsyncGenerator[Reign | None]:
         """Let slaves follow while the block lasts; under a controller in a reign that begins with it."""
         parts = self._parts
@@ -96,6 +98,7 @@ class Replication:
             own_id=MASTER_ID if reign is None else reign.sync_state.own_id,
             confirmed_to=None if reign is None else reign.confirmed_to,
             on_newer_epoch=on_newer_epoch,
+            notes=notes,
         )
         self.acceptor = acceptor = Acceptor(master, tls=_server_tls(parts.ha, parts.tls))
         with listed(parts.writer.on_appended, acceptor.on_appended):
@@ -116,6 +119,7 @@ class Replication:
         broker_id: int,
         epoch: int,
         ask_if_rocketmq: Callable[[], Awaitable[bool]] | None = None,
+        notes: SlaveNotes | None = None,
     ) -> Follower:
         """A slave's link. The caller runs it."""
         parts = self._parts
@@ -133,6 +137,7 @@ class Replication:
             clock=parts.clock,
             epoch=epoch,
             ask_if_rocketmq=ask_if_rocketmq,
+            notes=notes,
         )
         self.follower = Follower(slave, tls=_client_tls(parts.ha, parts.tls))
         return self.follower

@@ -8,15 +8,14 @@ from pathlib import Path
 import msgspec
 
 from tanist.broker.names import check_topic_name
+from tanist.coord.open import SqlitePlace, parse_place
 from tanist.errors import ConfigError, ResponseError
-from tanist.model.host import MAX_PORT, host_and_port, is_address, is_host_and_port
+from tanist.model.host import FAST_PORT_DISTANCE, MAX_PORT, host_and_port, is_address, is_host_and_port
 from tanist.model.integers import INT32_MAX, INT64_MAX
 from tanist.model.route import MASTER_ID
 from tanist.model.topics import READ, TRACE_TOPIC, WRITE, Permission
 from tanist.store.settings import LONGEST_INTERVAL_MS
 
-FAST_PORT_DISTANCE = 2
-"""The second port lies this far below the first; slaves of RocketMQ ask for topics only there."""
 HA_PORT_DISTANCE = 1
 """Slaves connect to the port above, unless ``haListenPort`` names another."""
 
@@ -47,6 +46,9 @@ _LEAST = {
     "sync_broker_metadata_period": 1,
     "sync_controller_metadata_period": 1,
     "check_sync_state_set_period": 1,
+    "coordinator_timeout_millis": 500,
+    "slave_consume_checks": 2,
+    "broker_stand_in_mills": 0,
 }
 """The least value of each number that is a count, a size or a time; the most is Java's greatest int."""
 _INTERVALS = frozenset(
@@ -139,8 +141,19 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     broker_election_priority: int = INT32_MAX
     """Of replicas that are equally good the one with the lowest number becomes master."""
     broker_watchdog_mills: int = 1_000
-    """In controller mode, after so long without a turn of its event loop the broker is killed by its parent
-    process, and replaced; 0 for never. A key of ours."""
+    """In controller mode or with a coordinator, after so long without a turn of its event loop the broker is
+    killed by its parent process, and replaced; 0 for never. A key of ours."""
+    coordinator: str = ""
+    """Where it is kept who of a group with fixed roles is read: ``tanist://host:port`` of a controller, or
+    ``zk://host:port,host:port/path``; empty: the slave is not read when its master is gone. A key of ours, as
+    are the next three."""
+    coordinator_timeout_millis: int = 4_000
+    """After so long without a sign of this broker the coordinator takes it for gone."""
+    slave_consume_checks: int = 3
+    """How many checks in a row, a second apart, must have found the master gone before a slave is read."""
+    broker_stand_in_mills: int = 35_000
+    """So long the parent process of a master that died leads its clients to the slave that is read; 0 for
+    never. Clients of RocketMQ ask where to go every 30 s."""
     store_path_broker_identity: str = ""
     """The file with the id that the controller gave; by default ``brokerIdentity`` in the store."""
     bind_address: str = "127.0.0.1"
@@ -214,6 +227,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         if self.broker_watchdog_mills and not _LEAST_WATCHDOG_MS <= self.broker_watchdog_mills <= INT32_MAX:
             allowed = f"{_LEAST_WATCHDOG_MS} to {INT32_MAX}, or 0 for no watchdog"
             raise ConfigError("brokerWatchdogMills", self.broker_watchdog_mills, allowed)
+        self._check_coordinator()
         self._check_trace_topic()
         for name, least in _LEAST.items():
             most = LONGEST_INTERVAL_MS if name in _INTERVALS else INT32_MAX
@@ -245,6 +259,17 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
                     raise ConfigError(key, server, "host:port, several separated by semicolons")
         if self.enable_controller_mode and not self.controllers:
             raise ConfigError("controllerAddr", "", "host:port of a controller: enableControllerMode is true")
+
+    def _check_coordinator(self) -> None:
+        if not self.coordinator:
+            return
+        if self.enable_controller_mode:
+            allowed = "nothing: with enableControllerMode=true the controller says who is master"
+            raise ConfigError("coordinator", self.coordinator, allowed)
+        if isinstance(parse_place(self.coordinator), SqlitePlace):
+            # A file of its own: each broker of the group would ask another registry.
+            allowed = "tanist://host:port of a controller, or zk://host:port,host:port/path"
+            raise ConfigError("coordinator", self.coordinator, allowed)
 
     def _check_trace_topic(self) -> None:
         try:

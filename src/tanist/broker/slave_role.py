@@ -11,6 +11,7 @@ from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.response_errors import NotMaster
 from tanist.remoting import Connection, Handler
+from tanist.remoting.replies import Pieces
 
 _MESSAGES = (
     RequestCode.SEND_MESSAGE,
@@ -51,15 +52,26 @@ REFUSED: Mapping[int, ResponseCode] = {
 }
 """What is refused, and with which code."""
 
+_OFFSETS = frozenset({RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, RequestCode.CLONE_GROUP_OFFSET})
+"""Served by a slave that is read: the offsets are its own then, and go to the master with the others."""
 
+_READ_REMARK = (
+    "this broker is a slave that is read while its master is gone, and its log is never written; "
+    "try again when the master is back, or at another master"
+)
 MasterFinder = Callable[[], str | None]
 """Tells where the master serves clients; None if that is not known."""
 
 
-def without_writes(routes: Mapping[int, Handler], find_master: MasterFinder) -> dict[int, Handler]:
-    """The routes of a slave: the same, but what only a master does is refused, with the way to the master."""
+def without_writes(
+    routes: Mapping[int, Handler], find_master: MasterFinder, is_read: Callable[[], bool]
+) -> dict[int, Handler]:
+    """The routes of a slave: the same, but what only a master does is refused, with the way to the master.
+
+    While it ``is_read`` the master is gone, and there is no way to it; groups' offsets may be changed here.
+    """
     return {
-        code: _refusing(REFUSED[code], find_master) if code in REFUSED else handler
+        code: _refusing(code, find_master, is_read, handler) if code in REFUSED else handler
         for code, handler in routes.items()
     }
 
@@ -76,8 +88,16 @@ def fenced(routes: Mapping[int, Handler], reason: str) -> dict[int, Handler]:
     return {code: handler if code in _ALWAYS else refuse for code, handler in routes.items()}
 
 
-def _refusing(code: ResponseCode, find_master: MasterFinder) -> Handler:
-    def refuse(_command: Command, _connection: Connection) -> Command:
+def _refusing(
+    request: int, find_master: MasterFinder, is_read: Callable[[], bool], handler: Handler
+) -> Handler:
+    code = REFUSED[request]
+
+    def refuse(command: Command, connection: Connection) -> Command | bytes | Pieces | None:
+        if is_read():
+            if request in _OFFSETS:
+                return handler(command, connection)
+            raise NotMaster(code, _READ_REMARK, master_address=None)
         address = find_master()
         place = f" at {address}" if address is not None else ""
         remark = f"this broker is a slave and follows its master{place}; ask the master"

@@ -16,6 +16,8 @@ from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
 from tanist.broker.replication import Replication
 from tanist.broker.settings import BrokerSettings
+from tanist.broker.slave_consume.right import ReadRight
+from tanist.broker.slave_consume.view import SlaveConsumeView
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock
@@ -62,6 +64,10 @@ class BrokerState:
 
     controlled: Controlled | None = None
     """Its duty to the controllers, in controller mode."""
+    read_right: ReadRight | None = None
+    """Whether it may be read and written now, where a coordinator says who of the group is read."""
+    slave_consume: SlaveConsumeView | None = None
+    """What it shows of that, and lets operators do."""
 
     def use_config(self) -> None:
         """Let the settings of ``config`` take effect. If the topics can not be saved, call it again."""

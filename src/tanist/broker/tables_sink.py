@@ -2,11 +2,13 @@
 
 Pieces are gathered and applied as a whole, so that nobody sees half of a change. Topics and groups count
 at once: they say nothing about the log. Offsets, and where topics were deleted, wait for the log
-(``held_changes``). To save what was taken over is not done here: tasks of the broker do it now and then.
+(``held_changes``). While consumers read at this broker it owns the offsets, and the master's wait for that
+to be over; so do topics and groups, for whoever came to know of a group here, and not of its offsets, would
+begin it anew. To save what was taken over is not done here: tasks of the broker do it now and then.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tanist.broker.held_changes import Change, HeldChanges
@@ -49,14 +51,18 @@ _WHOLE_ONLY = frozenset((TableKind.DELAYS, TableKind.DELETIONS))
 class TablesSink:
     """One slave's, a ``tanist.ha.tables.TableSink``."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, owns_offsets: Callable[[], bool] = lambda: False) -> None:
+        """``on_appended`` is to be called too when ``owns_offsets`` has become False."""
         self._state = state
+        self._owns_offsets = owns_offsets
         self._offsets = HeldChanges[str, _Queues]()
         self._delays = HeldChanges[int, QueueOffset]()
         self._deletions = HeldChanges[str, int]()
         self._topics: TopicConfigTable | None = None
         """As the master told them on this link. What this broker added itself goes with the next change."""
         self._groups: SubscriptionGroupTable | None = None
+        self._has_waiting = False
+        """Whether topics or groups have come while we own the offsets."""
         self._begun: tuple[TableKind, bool] | None = None
         """The table of which pieces have come and not the last, and whether they are all of it."""
         self._entries: _Entries = {}
@@ -75,6 +81,7 @@ class TablesSink:
         self._known = set()
         self._is_begun = True
         self._topics = self._groups = None
+        self._has_waiting = False
         self._offsets.clear()
         self._delays.clear()
         self._deletions.clear()
@@ -99,9 +106,13 @@ class TablesSink:
             self._known.add(piece.kind)
 
     def on_appended(self) -> None:
-        """The log has grown: offsets may have waited for that."""
+        """The log has grown, or the offsets are the master's again: some may have waited for that."""
+        if self._has_waiting and not self._owns_offsets():
+            self._has_waiting = False
+            self._follow_topics()
+            self._follow_groups()
         log_end = self._state.store.log.log_end
-        while (offsets := self._offsets.take(log_end)) is not None:
+        while not self._owns_offsets() and (offsets := self._offsets.take(log_end)) is not None:
             self._apply_offsets(offsets)
         while (delays := self._delays.take(log_end)) is not None:
             self._apply_delays(delays)
@@ -139,6 +150,9 @@ class TablesSink:
                     for name, entry in entries.items()
                 }
                 self._offsets.add(_change(last, queues))
+                if self._owns_offsets():
+                    # Ours count in the end, which a later change brings back, and never those of before.
+                    self._offsets.merge()
             case TableKind.DELAYS:
                 levels = {
                     entry.level: entry.offset for entry in entries.values() if isinstance(entry, DelayEntry)
@@ -164,8 +178,7 @@ class TablesSink:
             mapping_data_version=self._state.topics.table.mapping_data_version,
             mappings=_changed(before.mappings or {}, mappings) or None,
         )
-        if self._state.topics.follow(self._topics):
-            _log.info("topics follow the master count=%d told=%d", len(self._topics.topics), len(entries))
+        self._follow_topics()
 
     def _take_groups(self, last: TablePiece, entries: _Entries) -> None:
         before = SubscriptionGroupTable() if last.is_whole or self._groups is None else self._groups
@@ -177,8 +190,23 @@ class TablesSink:
             groups=_changed(before.groups, configs),
             forbidden_table=_changed(before.forbidden_table, forbidden),
         )
+        self._follow_groups()
+
+    def _follow_topics(self) -> None:
+        if self._topics is None or self._must_wait():
+            return
+        if self._state.topics.follow(self._topics):
+            _log.info("topics follow the master count=%d", len(self._topics.topics))
+
+    def _follow_groups(self) -> None:
+        if self._groups is None or self._must_wait():
+            return
         if self._state.groups.follow(self._groups):
-            _log.info("groups follow the master count=%d told=%d", len(self._groups.groups), len(entries))
+            _log.info("groups follow the master count=%d", len(self._groups.groups))
+
+    def _must_wait(self) -> bool:
+        self._has_waiting |= self._owns_offsets()
+        return self._has_waiting
 
     def _apply_offsets(self, change: Change[str, _Queues]) -> None:
         if not change.is_whole:

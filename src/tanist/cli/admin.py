@@ -1,26 +1,20 @@
 """``tanist admin``: what operators do, with the names and the flags of RocketMQ's ``mqadmin``."""
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from typing import TypeVar
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-from tanist.admin.asking import asking
 from tanist.admin.replication import cluster_brokers, ha_status, rebuild_slave
+from tanist.cli.asked import JSON, NAME_SERVER, check_whom, first_of, run_asking
 from tanist.cli.ha_views import Told, print_status, to_json
+from tanist.cli.slave_consume import COMMANDS
 from tanist.client.session.wire import Wire
 from tanist.client.settings import Credentials
 from tanist.errors import MQError
 from tanist.protocol.bodies.replication import HARuntimeInfo
-
-_T = TypeVar("_T")
-
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 @click.group()
@@ -39,17 +33,11 @@ def admin(context: click.Context, *, access_key: str | None, secret_key: str | N
 @admin.command(name="haStatus")
 @click.option("-b", "--brokerAddr", "address", help="One broker, host:port.")
 @click.option("-c", "--clusterName", "cluster", help="All brokers of a cluster.")
-@click.option(
-    "-n",
-    "--namesrvAddr",
-    "name_server",
-    envvar="NAMESRV_ADDR",
-    help="The name server that knows the cluster.",
-)
+@NAME_SERVER
 @click.option(
     "-i", "--interval", "interval_s", type=click.IntRange(min=1), help="Again every so many seconds."
 )
-@_JSON
+@JSON
 @click.pass_obj
 def ha_status_command(
     credentials: Credentials | None,
@@ -61,21 +49,18 @@ def ha_status_command(
     as_json: bool,
 ) -> None:
     """Show how masters and slaves stand to each other: lag, state, who was refused, and why."""
-    if (address is None) == (cluster is None):
-        raise click.UsageError("give either -b, one broker, or -c, a cluster")
-    if cluster is not None and name_server is None:
-        raise click.UsageError("-c needs -n, the name server that knows the cluster")
+    check_whom(address=address, cluster=cluster, name_server=name_server)
 
     async def look(wire: Wire) -> list[Told]:
         if address is not None:
             return [Told(address, await ha_status(wire, address))]
         assert name_server is not None
         assert cluster is not None
-        found = await cluster_brokers(wire, name_server.split(";")[0].strip(), cluster)
+        found = await cluster_brokers(wire, first_of(name_server), cluster)
         return [await _told(wire, one) for one in found]
 
     while True:
-        for told in _run(credentials, look):
+        for told in run_asking(credentials, look):
             if as_json:
                 click.echo(to_json(told, is_pretty=interval_s is None))
             else:
@@ -88,18 +73,18 @@ def ha_status_command(
 @admin.command(name="rebuildSlave")
 @click.option("-b", "--brokerAddr", "address", required=True, help="The slave, host:port.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_JSON
+@JSON
 @click.pass_obj
 def rebuild_slave_command(credentials: Credentials | None, *, address: str, yes: bool, as_json: bool) -> None:
     """Fill a slave anew from its master, because its log is not the master's.
 
     Its old files are set aside at first, and deleted when it is in step.
     """
-    status = _run(credentials, lambda wire: ha_status(wire, address))
+    status = run_asking(credentials, lambda wire: ha_status(wire, address))
     _check_rebuildable(address, status)
     if not yes:
         click.confirm(_question(address, status), abort=True, err=True)
-    last = _run(credentials, lambda wire: _watch(wire, address, status, is_quiet=as_json))
+    last = run_asking(credentials, lambda wire: _watch(wire, address, status, is_quiet=as_json))
     if as_json:
         click.echo(to_json(Told(address, last)))
     else:
@@ -152,9 +137,5 @@ async def _watch(wire: Wire, address: str, status: HARuntimeInfo, *, is_quiet: b
     return status
 
 
-def _run(credentials: Credentials | None, action: Callable[[Wire], Awaitable[_T]]) -> _T:
-    async def ask() -> _T:
-        async with asking(credentials) as wire:
-            return await action(wire)
-
-    return asyncio.run(ask())
+for _command in COMMANDS:
+    admin.add_command(_command)

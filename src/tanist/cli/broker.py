@@ -26,13 +26,14 @@ def broker(
 
     It serves the producers, the consumers and the mqadmin of RocketMQ 4.9 and 5. With brokerRole=SLAVE
     it follows a master and holds a copy of its log. With enableControllerMode=true a controller decides which
-    of the two it is; it then runs as two processes, and the parent sees to it that its end is noticed.
+    of the two it is. Then, and with a coordinator, it runs as two processes, and the parent sees to it that
+    its end is noticed.
     """
     raw = load_properties(config_file) if config_file is not None else {}
     if name_servers is not None:
         raw["namesrvAddr"] = name_servers
     supervisor, tls, _ = parse_settings(raw, SupervisorSettings, TlsSettings, source=config_file)
-    if supervisor.enable_controller_mode and not is_printing:
+    if supervisor.is_supervised and not is_printing:
         supervise(supervisor, tls=tls, process_log=process_log)
     # Only here, so that the parent does not hold in memory what it never uses.
     process = import_module("tanist.cli.broker_process")

@@ -51,14 +51,14 @@ def print_status(console: Console, told: Told) -> None:
 
 def _print_controlled(console: Console, controlled: ControlledView, *, is_master: bool) -> None:
     """How it stands with its controllers, and why it does not take messages if it does not."""
-    who = f"replica {_shown(controlled.replica_id)}, {controlled.role} of epoch {controlled.epoch}"
+    who = f"replica {shown(controlled.replica_id)}, {controlled.role} of epoch {controlled.epoch}"
     lines = [f"{who}, {controlled.state}, controller {controlled.controller or _UNKNOWN}"]
     if is_master:
         members, counted = controlled.sync_state_set, controlled.counted
         asked = "" if counted == members else f", being changed: {_ids(counted)} are waited for"
         lines.append(
-            f"sync state set {_ids(members)} of epoch {_shown(controlled.set_epoch)}{asked}, "
-            f"confirmed to {controlled.confirmed_to}, lease {_shown(controlled.lease_ms)} ms"
+            f"sync state set {_ids(members)} of epoch {shown(controlled.set_epoch)}{asked}, "
+            f"confirmed to {controlled.confirmed_to}, lease {shown(controlled.lease_ms)} ms"
         )
     else:
         lines.append(f"confirmed to {controlled.confirmed_to}")
@@ -81,23 +81,23 @@ def _print_slaves(console: Console, status: HARuntimeInfo) -> None:
             table.add_row(
                 # Brackets are no markup here.
                 Text(slave.addr),
-                _shown(slave.broker_id),
+                shown(slave.broker_id),
                 str(slave.acked_to),
                 str(slave.lag_bytes),
-                _shown(slave.lag_ms),
+                shown(slave.lag_ms),
                 f"{slave.bytes_per_second / 1024:.1f}",
                 "yes" if slave.is_in_sync else "no",
                 str(slave.sent_from),
                 slave.ack_kind or "received",
-                _shown(slave.counts),
+                shown(slave.counts),
             )
-        _print_whole(console, table)
+        print_whole(console, table)
     else:
         console.print("  no slave is connected, so the lag is unknown", highlight=False)
     for kind, count in status.refused_counts.items():
         console.print(f"  turned away: {count} x {kind}", markup=False, highlight=False)
     for peer in _last_of_each(status.refused)[-_SHOWN_REFUSALS:]:
-        line = f"    {_time(peer.at_ms)} {peer.addr} {peer.reason} (received {peer.received or 'nothing'})"
+        line = f"    {time_of(peer.at_ms)} {peer.addr} {peer.reason} (received {peer.received or 'nothing'})"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -111,7 +111,7 @@ def _last_of_each(refused: list[HARefusedView]) -> list[HARefusedView]:
     return list(last.values())
 
 
-def _print_whole(console: Console, table: Table) -> None:
+def print_whole(console: Console, table: Table) -> None:
     """A line that is too long for the terminal goes on in the next: an address that is cut tells nothing."""
     unbounded = console.options.update(max_width=_UNBOUNDED_COLUMNS)
     table.width = Measurement.get(console, unbounded, table).maximum
@@ -124,11 +124,11 @@ def _print_link(console: Console, client: HAClientView) -> None:
         ("state", "refused by the master" if client.is_refused else client.state),
         ("why", client.reason),
         ("log end", client.log_end),
-        ("master's log end", _shown(client.master_log_end)),
-        ("lag", _shown(client.lag_bytes)),
+        ("master's log end", shown(client.master_log_end)),
+        ("lag", shown(client.lag_bytes)),
         ("KB/s", f"{client.bytes_per_second / 1024:.1f}"),
-        ("last read", _time(client.last_read_timestamp_ms)),
-        ("last write", _time(client.last_write_timestamp_ms)),
+        ("last read", time_of(client.last_read_timestamp_ms)),
+        ("last write", time_of(client.last_write_timestamp_ms)),
         ("old logs kept", client.aside_count or None),
         ("last rebuild failed", client.rebuild_failure),
     ):
@@ -136,7 +136,7 @@ def _print_link(console: Console, client: HAClientView) -> None:
             console.print(f"  {name}: {value}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     match value:
         case None:
             return _UNKNOWN
@@ -146,5 +146,5 @@ def _shown(value: object) -> str:
             return str(value)
 
 
-def _time(at_ms: int) -> str:
+def time_of(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds") if at_ms else "never"

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -13,9 +13,12 @@ from tanist.controller.handlers import Context, bound_handlers
 from tanist.controller.keeping import GroupKeeper
 from tanist.controller.leading import Leading, OpenSession
 from tanist.controller.reigns import Reigns
+from tanist.controller.remote_sessions import RemoteSessions
 from tanist.controller.settings import ControllerSettings, LiveSettings
 from tanist.coord import Registry, open_registry
-from tanist.errors import ConfigError, lone_error
+from tanist.coord.open import SqlitePlace, parse_place
+from tanist.coord.sqlite_registry import SqliteHome
+from tanist.errors import lone_error
 from tanist.remoting import (
     ClientLimits,
     Connection,
@@ -54,14 +57,21 @@ class Controller:
         limits = server_limits or ServerLimits()
         # Brokers hear of a new master on their own port: they take no requests on connections they opened.
         self._client = RemotingClient(limits=client_limits, tls=tls)
+        # A registry in a file outlives our sessions with it: brokers have theirs in it too.
+        self._home: SqliteHome | None = None
+        if open_session is None:
+            timeout_s = settings.coordinator_timeout_millis / 1000
+            match parse_place(settings.registry_url):
+                case SqlitePlace(path):
+                    self._home = SqliteHome(path, self._clock)
+                    open_session = partial(self._home.session, timeout_s)
+                case _:
+                    open_session = partial(
+                        open_registry, settings.registry_url, timeout_s=timeout_s, clock=self._clock
+                    )
+        self._remote_sessions = None if self._home is None else RemoteSessions(self._home)
         self._leading = Leading(
-            open_session
-            or partial(
-                open_registry,
-                settings.registry_url,
-                timeout_s=settings.coordinator_timeout_millis / 1000,
-                clock=self._clock,
-            ),
+            open_session,
             clock=self._clock,
             load=self._load,
             on_begin=self._on_begin,
@@ -78,7 +88,8 @@ class Controller:
             spawn=self._spawn,
         )
         self._context = Context(
-            self._reigns, self._keeper, self._leading, self._settings, limits, self._clock, self._spawn
+            *(self._reigns, self._keeper, self._leading, self._settings, limits, self._clock, self._spawn),
+            self._remote_sessions,
         )
         self._server = RemotingServer(
             bound_handlers(self._context), limits=limits, tls=tls, on_close=self._on_connection_lost
@@ -93,8 +104,11 @@ class Controller:
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[None]:
         """Serve from the beginning of the block to its end. Raises ConfigError if that can not begin."""
-        await self._listen()
-        try:
+        async with AsyncExitStack() as around:
+            if self._home is not None:
+                await around.enter_async_context(self._home)
+            await self._listen()
+            around.push_async_callback(self._close)
             with lone_error():
                 async with asyncio.TaskGroup() as tasks:
                     self._tasks = tasks
@@ -105,20 +119,17 @@ class Controller:
                     self._reigns.close()
                     for task in (leading, *self._running):
                         task.cancel()
-        finally:
-            self._tasks = None
-            self._reigns.close()
-            await self._server.close(_CLOSE_GRACE_S)
-            self._context.close()
-            await self._client.close()
+
+    async def _close(self) -> None:
+        self._tasks = None
+        self._reigns.close()
+        await self._server.close(_CLOSE_GRACE_S)
+        self._context.close()
+        await self._client.close()
 
     async def _listen(self) -> None:
         settings = self._settings.current
-        try:
-            await self._server.start(settings.bind_address, settings.listen_port)
-        except OSError as error:
-            remedy = f"a free port of bindAddress={settings.bind_address} ({error.strerror or error})"
-            raise ConfigError("listenPort", settings.listen_port, remedy) from error
+        await self._server.start_as_set(settings.bind_address, settings.listen_port)
         # Whoever asks for the settings is told the real port.
         self._settings.current = msgspec.structs.replace(settings, listen_port=self._server.port)
 
@@ -145,6 +156,8 @@ class Controller:
         self._reigns.on_end()
 
     def _on_connection_lost(self, connection: Connection) -> None:
+        if self._remote_sessions is not None:
+            self._remote_sessions.on_connection_lost(connection)
         # Connections that end because we stop are no news about those at their other ends.
         if self._tasks is not None:
             self._reigns.on_connection_lost(connection)

@@ -7,8 +7,9 @@ from typing import Annotated
 import msgspec
 
 from tanist.config import parse_settings, to_properties
-from tanist.coord.open import parse_place
+from tanist.coord.open import KEY, RemotePlace, parse_place
 from tanist.errors import ConfigError
+from tanist.model.host import is_host_and_port
 
 UPDATABLE_KEYS = frozenset({"enableElectUncleanMaster", "notifyBrokerRoleChanged"})
 """What may be changed over the wire, unless ``configBlackList`` names it. A list of what may be, not of what
@@ -40,11 +41,14 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="came
         ):
             if not value:
                 raise ConfigError(key, value, "a value that is not empty")
-        parse_place(self.registry_url)
+        if isinstance(parse_place(self.registry_url), RemotePlace):
+            raise ConfigError(
+                KEY, self.coordinator, "zk://host:port, or nothing: it is brokers that use a controller's"
+            )
         if not self.advertised_address and self.bind_address in _WILDCARDS:
             found = f"host:port at which brokers reach this controller, as bindAddress={self.bind_address}"
             raise ConfigError("advertisedAddress", self.advertised_address, found)
-        if self.advertised_address and not _is_address(self.advertised_address):
+        if self.advertised_address and not is_host_and_port(self.advertised_address):
             raise ConfigError("advertisedAddress", self.advertised_address, "host:port")
 
     @property
@@ -79,8 +83,3 @@ class LiveSettings:
         assert changes.keys() <= self.updatable_keys
         changed = to_properties(self.current) | dict(changes)
         self.current, _ = parse_settings(changed, ControllerSettings, source="an update over the wire")
-
-
-def _is_address(text: str) -> bool:
-    host, _, port = text.rpartition(":")
-    return bool(host) and port.isascii() and port.isdecimal() and 0 < int(port) < 1 << 16

@@ -1,7 +1,7 @@
 """Where agreement is kept: small versioned records that change by compare-and-set, and who is present.
 
-``registry`` is the interface. Its homes are SQLite inside one process, and ZooKeeper; both pass the same
-tests.
+``registry`` is the interface. Its homes are SQLite inside one process, which others reach over the port of a
+controller (``remote_registry``), and ZooKeeper; all pass the same tests.
 """
 
 from tanist.coord.open import open_registry

@@ -1,7 +1,8 @@
 """The records of the registry in an SQLite file. Every call waits for the disk; one thread makes them all.
 
 The file belongs to one process at a time, which holds a lock beside it (``.lock``). So whoever opens the file
-knows that the sessions of the process before are over, and removes what they left.
+knows that the sessions inside the process before are over, and removes what they left. Sessions whose owners
+are elsewhere are kept in the file with their ephemeral records: their owners may still be there.
 """
 
 import fcntl
@@ -28,7 +29,7 @@ from tanist.errors import ForeignFile, StoreLocked
 
 # What SQLite keeps in the header of a file to tell whose it is.
 _APPLICATION_ID = int.from_bytes(b"TnRg")
-_LAYOUT_VERSION = 1
+_LAYOUT_VERSION = 2
 
 # owner: the session that an ephemeral record goes with; null for one that stays.
 _LAYOUT = """
@@ -43,6 +44,24 @@ _LAYOUT = """
     CREATE INDEX ephemerals ON records (owner) WHERE owner IS NOT NULL;
     INSERT INTO records VALUES ('/', NULL, x'', 0, NULL);
 """
+
+# key: the hash of what the owner of the session shows to be known. New with layout 2.
+_SESSIONS_LAYOUT = """
+    CREATE TABLE sessions (
+        id INTEGER PRIMARY KEY,
+        key BLOB NOT NULL,
+        timeout_ms INTEGER NOT NULL
+    );
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSession:
+    """A session that outlives the process."""
+
+    session_id: int
+    key: bytes
+    timeout_ms: int
 
 
 @dataclass(slots=True)
@@ -107,10 +126,23 @@ class RecordFile:
                 done.versions.append(self._make(change, owner, done.touched))
         return done
 
+    def sessions(self) -> list[KeptSession]:
+        """The sessions that are kept."""
+        with self._told_errors():
+            rows = self._database.execute("SELECT id, key, timeout_ms FROM sessions ORDER BY id")
+            return [KeptSession(*row) for row in rows]
+
+    def keep(self, session: KeptSession) -> None:
+        """Have a session outlive the process, until its owner is ended."""
+        row = [session.session_id, session.key, session.timeout_ms]
+        with self._transaction():
+            self._database.execute("INSERT INTO sessions VALUES (?, ?, ?)", row)
+
     def end_owner(self, owner: int) -> Done:
-        """Remove the ephemeral records of a session."""
+        """Remove a session with its ephemeral records."""
         done = Done()
         with self._transaction():
+            self._database.execute("DELETE FROM sessions WHERE id = ?", [owner])
             for (path,) in self._database.execute("SELECT path FROM records WHERE owner = ?", [owner]):
                 done.touched |= {path, parent_of(path)}
             self._database.execute("DELETE FROM records WHERE owner = ?", [owner])
@@ -208,7 +240,8 @@ def _prepare(path: Path, database: sqlite3.Connection) -> None:
             raise _damaged(path, found)
     application, layout = (_pragma(database, name) for name in ("application_id", "user_version"))
     is_new = application == 0 and not database.execute("SELECT 1 FROM sqlite_schema").fetchone()
-    if not is_new and (application, layout) != (_APPLICATION_ID, _LAYOUT_VERSION):
+    is_known = application == _APPLICATION_ID and 0 < layout <= _LAYOUT_VERSION
+    if not is_new and not is_known:
         raise ForeignFile(
             path,
             f"application {application:#x} with layout {layout} made it, which is no registry known here",
@@ -217,13 +250,13 @@ def _prepare(path: Path, database: sqlite3.Connection) -> None:
     database.execute("PRAGMA journal_mode = WAL")
     # A commit that was answered has to survive the power going.
     database.execute("PRAGMA synchronous = FULL")
-    if is_new:
+    if layout < _LAYOUT_VERSION:
         # The layout and whose it is in one step: a start that is killed leaves a new file or a whole one.
         database.executescript(
-            f"BEGIN IMMEDIATE; {_LAYOUT} PRAGMA application_id = {_APPLICATION_ID};"
-            f" PRAGMA user_version = {_LAYOUT_VERSION}; COMMIT;"
+            f"BEGIN IMMEDIATE; {_LAYOUT if is_new else ''} {_SESSIONS_LAYOUT}"
+            f" PRAGMA application_id = {_APPLICATION_ID}; PRAGMA user_version = {_LAYOUT_VERSION}; COMMIT;"
         )
-    database.execute("DELETE FROM records WHERE owner IS NOT NULL")
+    database.execute("DELETE FROM records WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM sessions)")
 
 
 def _pragma(database: sqlite3.Connection, name: str) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 
 
 class WatchTable:
@@ -10,11 +11,17 @@ class WatchTable:
     def __init__(self) -> None:
         self._watches: dict[str, set[PathWatch]] = {}
 
-    def add(self, path: str, listener: Callable[[], None]) -> "PathWatch":
-        """Begin a watch; its first call is due."""
+    @property
+    def paths(self) -> AbstractSet[str]:
+        """The paths that somebody wants to be told of."""
+        return self._watches.keys()
+
+    def add(self, path: str, listener: Callable[[], None], *, is_due: bool = True) -> "PathWatch":
+        """Begin a watch; its first call is due, unless whoever adds it will touch it for that."""
         watch = PathWatch(self, path, listener)
         self._watches.setdefault(path, set()).add(watch)
-        watch.touch()
+        if is_due:
+            watch.touch()
         return watch
 
     def touch(self, paths: Iterable[str]) -> None:

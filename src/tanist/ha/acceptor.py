@@ -22,10 +22,12 @@ from tanist.ha.keys import HaKeys
 from tanist.ha.lag import EndMarks
 from tanist.ha.master_end import MasterEnd
 from tanist.ha.master_link import MasterLink
+from tanist.ha.notes import MasterNotes
 from tanist.ha.peers import Peers
 from tanist.ha.replicas import Dialect, RefusedPeer, Replica, ReplicaTable
+from tanist.ha.sending import Crcs, Sending
 from tanist.ha.settings import HaSettings
-from tanist.ha.slave_connection import Crcs, Sending, SlaveConnection
+from tanist.ha.slave_connection import SlaveConnection
 from tanist.ha.tables import FeedMaker
 from tanist.ha.tls_handshakes import tell_failed_handshakes
 from tanist.ha.told import ToldRefusals
@@ -74,6 +76,8 @@ class Master:
     Under a controller a broker does not say it: the controller tells only who is in the sync state set. One
     with an id that was never given is served, and does not count: the controller refuses a set with it.
     """
+    notes: MasterNotes | None = None
+    """Who hears what slaves of Tanist's note."""
 
     @property
     def epoch_log(self) -> EpochLog | None:
@@ -105,6 +109,7 @@ class Acceptor:
             bytes_per_second=(
                 settings.max_ha_transfer_byte_in_second if settings.ha_flow_control_enable else 0
             ),
+            notes=master.notes,
         )
         # In the order in which they came.
         self._connections: dict[SlaveConnection, None] = {}

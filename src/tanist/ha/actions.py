@@ -67,6 +67,13 @@ class TakeAck:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeNote:
+    """The other end noted this."""
+
+    note: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class TrustPeer:
     """The slave has proven who it is, and is about to cut its log: others who come must not push it out."""
 
@@ -137,12 +144,13 @@ class ConfirmTo:
     confirmed_to: int
 
 
-MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck | TrustPeer | NewerEpoch
+MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck | TakeNote | TrustPeer | NewerEpoch
 SlaveAction: TypeAlias = (
     SendBytes
     | CloseLink
     | AppendLog
     | ApplyTable
+    | TakeNote
     | FollowLog
     | TellEpochs
     | TruncateTo

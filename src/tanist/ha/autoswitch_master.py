@@ -23,7 +23,7 @@ from enum import Enum
 from tanist.errors import RemoteProtocolError
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
 from tanist.ha.admission import deleted_before
-from tanist.ha.classic_frames import FrameCuts, Log, ack_fault, record_end_behind
+from tanist.ha.classic_frames import FrameCuts, Log, ack_fault
 from tanist.ha.link_times import LinkTimes
 from tanist.ha.replicas import Dialect
 from tanist.model.epochs import Epoch, EpochHistory
@@ -40,11 +40,7 @@ from tanist.protocol.ha_autoswitch import (
     encode_transfer_header,
 )
 from tanist.protocol.ha_link import AckKind
-from tanist.protocol.ha_stream import MAX_BODY_BYTES
 
-_MOST_BODY_BYTES = MAX_BODY_BYTES - TRANSFER_HEADER_BYTES
-"""A slave of RocketMQ reads a frame through a buffer of 4 MiB; a larger one it never gets to the end of."""
-_REBUILD = "stop that slave, empty its store and start it again"
 _BEFORE_EPOCHS = Epoch(0, LogOffset(0))
 """Controllers count from 1, so none of theirs is taken for it."""
 _FIRST_EPOCH = 1
@@ -93,7 +89,7 @@ class AutoswitchMasterLink:
     _times: LinkTimes = field(init=False)
 
     def __post_init__(self) -> None:
-        self._cuts = FrameCuts(self.log, min(self.batch_bytes, _MOST_BODY_BYTES))
+        self._cuts = FrameCuts.of(self.log, self.batch_bytes, header_bytes=TRANSFER_HEADER_BYTES)
         self._times = LinkTimes(self.now_s, self.heartbeat_s, self.silence_s)
         self._awaited_since_s = self.now_s
 
@@ -262,25 +258,8 @@ class AutoswitchMasterLink:
 
     def _refusal(self, report: int) -> str | None:
         """Why no copy of this log can end there; None if one can."""
-        log = self.log
-        if report == 0:
-            return None
-        if report < 0:
-            return "where no log ends"
-        if report > self._told_end:
-            return (
-                f"and it was told that this log ends at {self._told_end}: it did not cut its own; {_REBUILD}"
-            )
-        if report < log.log_start:
-            return f"and this log begins at {log.log_start}: what it lacks was deleted; {_REBUILD}"
-        record_end = record_end_behind(log, report, max_bytes=self._cuts.batch_bytes)
-        if record_end is None:
-            return (
-                "where no record of this log ends: restart that slave, which cuts half a record off its end; "
-                f"if it comes again it is no copy of this log: {_REBUILD}"
-            )
-        self._cuts.record_end = record_end
-        return None
+        beyond = f"and it was told that this log ends at {self._told_end}: it did not cut its own"
+        return self._cuts.start_at(report, log_end=self._told_end, beyond=beyond)
 
     def _close(self, kind: CloseKind, reason: str) -> list[MasterAction]:
         self.state = AutoswitchState.CLOSED

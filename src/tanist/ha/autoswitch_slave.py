@@ -29,11 +29,11 @@ from tanist.ha.actions import (
     SlaveAction,
     TellEpochs,
     TruncateTo,
-    wrong_offset,
 )
 from tanist.ha.admission import REBUILD
 from tanist.ha.link_times import LinkTimes
 from tanist.ha.record_walk import RecordWalk
+from tanist.ha.rocketmq_frames import WholeBodies, WrongOffset, check_offset
 from tanist.model.epochs import Epoch, EpochHistory, consistent_point, epochs_text
 from tanist.protocol.ha_autoswitch import (
     EMPTY_LOG,
@@ -55,10 +55,6 @@ CUT_S = 60.0
 """So long it may take to cut our log. A master that grows impatient hangs up, and is called anew."""
 _TOLD_EPOCHS = 3
 """So many of them a reason tells."""
-
-
-class _WrongOffset(RemoteProtocolError):
-    """A frame does not go where our log ends."""
 
 
 class _NotAligned(RemoteProtocolError):
@@ -94,7 +90,7 @@ class AutoswitchSlaveLink:
     """Of the frame that is coming in."""
     _expected: int = field(init=False)
     """Where the next frame goes: our end once all that came is appended."""
-    _held: bytearray = field(default_factory=bytearray, init=False)
+    _bodies: WholeBodies = field(default_factory=WholeBodies, init=False)
     _walk: RecordWalk | None = field(default=None, init=False)
     _decoder: MasterFrameDecoder = field(default_factory=MasterFrameDecoder, init=False)
     _times: LinkTimes = field(init=False)
@@ -131,7 +127,7 @@ class AutoswitchSlaveLink:
                     actions += self._on_event(event)
             except _NotAligned as error:
                 actions += self._close(CloseKind.REFUSED, str(error))
-            except _WrongOffset as error:
+            except WrongOffset as error:
                 actions += self._close(CloseKind.WRONG_OFFSET, str(error))
             except RemoteProtocolError as error:
                 actions += self._close(CloseKind.BAD_FRAME, str(error))
@@ -244,19 +240,10 @@ class AutoswitchSlaveLink:
     def _on_header(self, header: TransferHeader) -> None:
         if self.state is not HaState.TRANSFER:
             raise RemoteProtocolError(f"a frame of the log in state {self.state.name}")
-        self._check_offset(header)
+        if self._expected or header.log_offset != EMPTY_LOG:
+            check_offset(header.log_offset, own_end=self._expected, file_bytes=self.file_bytes)
         self._learn_epoch(header)
         self._header = header
-
-    def _check_offset(self, header: TransferHeader) -> None:
-        if self._expected:
-            if header.log_offset != self._expected:
-                raise _WrongOffset(wrong_offset(own_end=self._expected, master_offset=header.log_offset))
-        elif header.log_offset != EMPTY_LOG and header.log_offset % self.file_bytes:
-            raise _WrongOffset(
-                f"the master begins at {header.log_offset}, where none of our files begins: set "
-                f"mappedFileSizeCommitLog, now {self.file_bytes}, to the master's"
-            )
 
     def _learn_epoch(self, header: TransferHeader) -> None:
         label = Epoch(header.epoch, header.epoch_start)
@@ -278,14 +265,8 @@ class AutoswitchSlaveLink:
         self._coming.append(label)
 
     def _on_part(self, part: BodyPart) -> list[SlaveAction]:
-        if not part.is_last:
-            self._held += part.view
-            return []
-        body = part.view
-        if self._held:
-            body = memoryview(bytes(self._held + part.view))
-            self._held.clear()
-        return self._take_frame(body)
+        body = self._bodies.take(part)
+        return [] if body is None else self._take_frame(body)
 
     def _take_frame(self, body: memoryview) -> list[SlaveAction]:
         """All of a frame is there."""

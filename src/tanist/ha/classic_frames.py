@@ -6,10 +6,14 @@ place that can be recognised, and most others can be told from it, though all th
 """
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from tanist.model.offsets import LogOffset
+from tanist.protocol.ha_stream import MAX_BODY_BYTES
 from tanist.protocol.record import BLANK_BYTES, peek_record
+
+REBUILD = "stop that slave, empty its store and start it again"
+"""What is done about a slave of RocketMQ whose log is another one."""
 
 _MAX_PIECES = 1024
 """So many pieces of one record are looked back over: at 32 KiB each that is more than any record has."""
@@ -41,6 +45,36 @@ class FrameCuts:
     """The largest body of a frame."""
     record_end: int = field(default=0, init=False)
     """Where the record ends that was sent only in part."""
+
+    @classmethod
+    def of(cls, log: Log, batch_bytes: int, *, header_bytes: int) -> Self:
+        """Those of the size that is wished for, if a slave of RocketMQ can take it.
+
+        It reads a frame through a buffer of 4 MiB; a larger one it never gets to the end of.
+        """
+        return cls(log, min(batch_bytes, MAX_BODY_BYTES - header_bytes))
+
+    def start_at(self, report: int, *, log_end: int, beyond: str) -> str | None:
+        """Why no copy of this log can end where a slave's first report says; None if one can.
+
+        ``log_end`` is the end that the slave can know of, and ``beyond`` what is wrong if it has more.
+        """
+        if report == 0:
+            return None
+        if report < 0:
+            return "where no log ends"
+        if report > log_end:
+            return f"{beyond}; {REBUILD}"
+        if report < self.log.log_start:
+            return f"and this log begins at {self.log.log_start}: what it lacks was deleted; {REBUILD}"
+        record_end = record_end_behind(self.log, report, max_bytes=self.batch_bytes)
+        if record_end is None:
+            return (
+                "where no record of this log ends: restart that slave, which cuts half a record off its end; "
+                f"if it comes again it is no copy of this log: {REBUILD}"
+            )
+        self.record_end = record_end
+        return None
 
     def next_bytes(self, sent_to: int) -> int:
         """The most that the next frame carries: whole records, or a piece of one that is larger."""

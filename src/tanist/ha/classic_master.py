@@ -14,16 +14,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
-from tanist.ha.classic_frames import FrameCuts, Log, ack_fault, record_end_behind
+from tanist.ha.classic_frames import FrameCuts, Log, ack_fault
 from tanist.ha.link_times import LinkTimes
 from tanist.ha.replicas import Dialect
 from tanist.protocol.ha_classic import TRANSFER_HEADER_BYTES, ReportDecoder, encode_transfer_header
 from tanist.protocol.ha_link import AckKind
-from tanist.protocol.ha_stream import MAX_BODY_BYTES
-
-_MOST_BODY_BYTES = MAX_BODY_BYTES - TRANSFER_HEADER_BYTES
-"""A slave of RocketMQ reads a frame through a buffer of 4 MiB; a larger one it never gets to the end of."""
-_REBUILD = "stop that slave, empty its store and start it again"
 
 
 class ClassicState(Enum):
@@ -54,8 +49,8 @@ class ClassicMasterLink:
     _times: LinkTimes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.batch_bytes = min(self.batch_bytes, _MOST_BODY_BYTES)
-        self._cuts = FrameCuts(self.log, self.batch_bytes)
+        self._cuts = FrameCuts.of(self.log, self.batch_bytes, header_bytes=TRANSFER_HEADER_BYTES)
+        self.batch_bytes = self._cuts.batch_bytes
         self._times = LinkTimes(self.now_s, self.heartbeat_s, self.silence_s)
 
     @property
@@ -131,23 +126,9 @@ class ClassicMasterLink:
 
     def _refusal(self, report: int) -> str | None:
         """Why no copy of this log can end there; None if one can."""
-        log = self.log
-        if report == 0:
-            return None
-        if report < 0:
-            return "where no log ends"
-        if report > log.log_end:
-            return f"and this log ends at {log.log_end}: it is no copy of this one; {_REBUILD}"
-        if report < log.log_start:
-            return f"and this log begins at {log.log_start}: what it lacks was deleted; {_REBUILD}"
-        record_end = record_end_behind(log, report, max_bytes=self.batch_bytes)
-        if record_end is None:
-            return (
-                "where no record of this log ends: restart that slave, which cuts half a record off its end; "
-                f"if it comes again it is no copy of this log: {_REBUILD}"
-            )
-        self._cuts.record_end = record_end
-        return None
+        log_end = self.log.log_end
+        beyond = f"and this log ends at {log_end}: it is no copy of this one"
+        return self._cuts.start_at(report, log_end=log_end, beyond=beyond)
 
     def _on_ack(self, acked_to: int) -> list[MasterAction]:
         if acked_to == self.acked_to:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tanist.errors import RemoteProtocolError
-from tanist.ha.actions import AppendLog, CloseKind, CloseLink, FollowLog, SendBytes, SlaveAction, wrong_offset
+from tanist.ha.actions import AppendLog, CloseKind, CloseLink, FollowLog, SendBytes, SlaveAction
 from tanist.ha.link_times import LinkTimes
 from tanist.ha.record_walk import RecordWalk
+from tanist.ha.rocketmq_frames import WholeBodies, WrongOffset, check_offset
 from tanist.protocol.ha_classic import TransferDecoder, TransferHeader, encode_report
 from tanist.protocol.ha_link import AckKind
 from tanist.protocol.ha_stream import BodyPart
@@ -24,10 +25,6 @@ class ClassicState(Enum):
     REPORTED = "reported"
     TRANSFER = "transfer"
     CLOSED = "closed"
-
-
-class _WrongOffset(RemoteProtocolError):
-    """A frame does not go where our log ends."""
 
 
 @dataclass(slots=True)
@@ -47,7 +44,7 @@ class ClassicSlaveLink:
     acked_to: int = field(init=False)
     _frame_offset: int = field(init=False)
     """Where the frame goes that is coming in, or the next one."""
-    _held: bytearray = field(default_factory=bytearray, init=False)
+    _bodies: WholeBodies = field(default_factory=WholeBodies, init=False)
     _decoder: TransferDecoder = field(default_factory=TransferDecoder, init=False)
     _times: LinkTimes = field(init=False)
 
@@ -79,7 +76,7 @@ class ClassicSlaveLink:
                         actions += self._on_header(event)
                     else:
                         actions += self._on_part(event)
-            except _WrongOffset as error:
+            except WrongOffset as error:
                 actions += self._close(CloseKind.WRONG_OFFSET, str(error))
             except RemoteProtocolError as error:
                 actions += self._close(CloseKind.BAD_FRAME, str(error))
@@ -116,14 +113,7 @@ class ClassicSlaveLink:
         self.state = ClassicState.CLOSED
 
     def _on_header(self, header: TransferHeader) -> list[SlaveAction]:
-        if not self._frame_offset:
-            if header.log_offset % self.file_bytes:
-                raise _WrongOffset(
-                    f"the master begins at {header.log_offset}, where none of our files begins: set "
-                    f"mappedFileSizeCommitLog, now {self.file_bytes}, to the master's"
-                )
-        elif header.log_offset != self._frame_offset:
-            raise _WrongOffset(wrong_offset(own_end=self._frame_offset, master_offset=header.log_offset))
+        check_offset(header.log_offset, own_end=self._frame_offset, file_bytes=self.file_bytes)
         if header.size_bytes:
             self._frame_offset = header.log_offset
         if self.state is ClassicState.TRANSFER:
@@ -132,13 +122,9 @@ class ClassicSlaveLink:
         return [FollowLog(None)]
 
     def _on_part(self, part: BodyPart) -> list[SlaveAction]:
-        if not part.is_last:
-            self._held += part.view
+        body = self._bodies.take(part)
+        if body is None:
             return []
-        body = part.view
-        if self._held:
-            body = memoryview(bytes(self._held + part.view))
-            self._held.clear()
         log_offset = self._frame_offset
         if self.walk is None:
             self.walk = RecordWalk(log_offset, file_bytes=self.file_bytes)

@@ -25,6 +25,7 @@ from tanist.ha.classic_slave import ClassicSlaveLink
 from tanist.ha.dialect_choice import DialectChoice
 from tanist.ha.keys import HaKeys
 from tanist.ha.master_connection import MasterConnection, Received
+from tanist.ha.notes import SlaveNotes
 from tanist.ha.peers import rocketmq_dialect
 from tanist.ha.record_walk import walk_to_end
 from tanist.ha.replicas import Dialect
@@ -105,6 +106,8 @@ class Slave:
     """The newest epoch that this replica was told of; 0 with fixed roles."""
     ask_if_rocketmq: Callable[[], Awaitable[bool]] | None = None
     """Asks the master, elsewhere than at its HA port, whether it is one of RocketMQ's; False: not known."""
+    notes: SlaveNotes | None = None
+    """Who hears what a master of Tanist's notes."""
 
 
 class Follower:
@@ -143,6 +146,12 @@ class Follower:
         self._address = self.status.master_address = address
         self._backoff.reset()
         self._address_changed.set()
+
+    def hasten(self) -> None:
+        """The master has been seen: a pause before the next try is over."""
+        if self.status.state is FollowerState.PAUSED:
+            self._backoff.reset()
+            self._address_changed.set()
 
     async def run(self) -> None:
         """Follow the master, whoever it is, until cancelled."""
@@ -350,6 +359,7 @@ class Follower:
             when_flushed=self._slave.when_flushed,
             on_read=self._on_read,
             on_written=self._on_written,
+            notes=self._slave.notes,
         )
 
     def _on_accepted(self, incarnation: bytes | None) -> None:

@@ -20,11 +20,14 @@ from tanist.ha.actions import (
     FollowLog,
     SendBytes,
     SlaveAction,
+    TakeNote,
     TellEpochs,
     TruncateTo,
 )
+from tanist.ha.notes import MAX_WAITING_BYTES, NoteLine, SlaveNotes
 from tanist.ha.slave_end import SlaveEnd
-from tanist.ha.wire import Wire
+from tanist.ha.slave_link import SlaveLink
+from tanist.ha.wire import HIGH_WATER_BYTES, Wire
 from tanist.protocol.ha_link import AckKind
 from tanist.protocol.ha_stream import MAX_BODY_BYTES
 from tanist.store.flush import FlushDone, FlushOutcome
@@ -51,6 +54,7 @@ class Received:
     on_read: Callable[[int, int], None]
     """So many bytes came; the master's log ends there."""
     on_written: Callable[[], None]
+    notes: SlaveNotes | None = None
 
 
 class MasterConnection(asyncio.BufferedProtocol):
@@ -68,6 +72,7 @@ class MasterConnection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._closing: CloseLink | None = None
         self._is_flushing = False
+        self._notes: NoteLine | None = None
         self.cut_asked: asyncio.Future[int] = self._loop.create_future()
         """Where our log has to be cut before the link goes on. Who has cut it calls ``on_truncated``."""
         self.has_heard_nothing = True
@@ -76,7 +81,8 @@ class MasterConnection(asyncio.BufferedProtocol):
     # What the event loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._wire = Wire(transport)
+        room_bytes = MAX_WAITING_BYTES if isinstance(self._link, SlaveLink) else 0
+        self._wire = Wire(transport, high_water_bytes=HIGH_WATER_BYTES + room_bytes)
         self._set_timer()
         self._carry_out(self._link.on_connected())
 
@@ -104,7 +110,7 @@ class MasterConnection(asyncio.BufferedProtocol):
         self._ack()
 
     def pause_writing(self) -> None:
-        # Acks are tiny: who leaves so many of them unread takes none.
+        # Acks are tiny, and notes are bounded: who leaves so many of them unread takes none.
         self.close(CloseKind.LOST, f"HAClient, reportSlaveMaxOffset error, {self._link.acked_to}")
 
     def eof_received(self) -> bool:
@@ -120,6 +126,8 @@ class MasterConnection(asyncio.BufferedProtocol):
         )
         if not self.closed.done():
             self.closed.set_result(self._closing)
+        if self._notes is not None:
+            self._notes.on_close()
 
     # What the follower calls.
 
@@ -131,6 +139,11 @@ class MasterConnection(asyncio.BufferedProtocol):
         """Our log is cut as ``cut_asked`` says."""
         if self._closing is None:
             self._carry_out(self._link.on_truncated())
+
+    def send_note(self, note: bytes) -> None:
+        """Send a note, if the link is there; it ends if the master reads none."""
+        if isinstance(self._link, SlaveLink) and self._closing is None:
+            self._carry_out(self._link.send_note(note, now_s=self._loop.time()))
 
     def drop(self, reason: str) -> None:
         """End the link at once: nobody will be there to see that the master has taken the last word."""
@@ -154,6 +167,8 @@ class MasterConnection(asyncio.BufferedProtocol):
                 return self._append(log_offset, body)
             case ApplyTable(change):
                 return self._apply(change)
+            case TakeNote(note):
+                return self._hear(note)
             case FollowLog(incarnation):
                 return self._follow(incarnation)
             case TellEpochs():
@@ -191,7 +206,27 @@ class MasterConnection(asyncio.BufferedProtocol):
         if is_done:
             # Heartbeats may be due sooner than the end of the hello was.
             self._set_timer()
-        return is_done
+            self._listen()
+        return self._closing is None
+
+    def _listen(self) -> None:
+        """From now on the master's notes are heard, if it is one that makes notes."""
+        notes = self._received.notes
+        if notes is None or not isinstance(self._link, SlaveLink):
+            return
+        self._notes = NoteLine(
+            peer=self._wire.peer,
+            begin=notes.on_linked,
+            hear=notes.on_note,
+            end=notes.on_unlinked,
+            close=self.close,
+        )
+        self._notes.on_open(self.send_note)
+
+    def _hear(self, note: bytes) -> bool:
+        if self._notes is not None:
+            self._notes.on_note(note)
+        return self._closing is None
 
     def _begin_epoch(self, epoch: int, start: int) -> bool:
         return self._is_done(
@@ -255,6 +290,8 @@ class MasterConnection(asyncio.BufferedProtocol):
         self._closing = closing
         if not self.closed.done():
             self.closed.set_result(closing)
+        if self._notes is not None:
+            self._notes.on_close()
         self._wire.close()
         if self._timer is not None:
             self._timer.cancel()

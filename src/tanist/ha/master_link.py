@@ -23,6 +23,7 @@ from tanist.ha.actions import (
     SendBytes,
     StartTransfer,
     TakeAck,
+    TakeNote,
     TrustPeer,
 )
 from tanist.ha.admission import MASTER_ID, MasterLog, judge_epoch, judge_hello, judge_log, judge_store
@@ -53,9 +54,12 @@ from tanist.protocol.ha_link import (
     FROM_SLAVE,
     Ack,
     Heartbeat,
+    Note,
+    bytes_needed,
     decode_frames,
     encode_data_header,
     encode_heartbeat,
+    encode_note,
 )
 
 _FRAME_BYTES = 256 << 10
@@ -94,6 +98,9 @@ class MasterLink:
     _reader: HelloReader = field(default_factory=HelloReader, init=False)
     _transcript: list[bytes] = field(default_factory=list[bytes], init=False)
     _held: bytearray = field(default_factory=bytearray, init=False)
+    """The beginning of a frame: less than one, and a slave's frames are notes at most."""
+    _needed_bytes: int = field(default=1, init=False)
+    """With less there is nothing new to see in what is held."""
     _times: LinkTimes = field(init=False)
     _deadline_s: float = field(init=False)
     """When the slave has to be let in."""
@@ -152,6 +159,13 @@ class MasterLink:
         assert log_end >= self.sent_to
         self.sent_to = log_end
         self._times.written_s = now_s
+
+    def send_note(self, note: bytes, *, now_s: float) -> list[MasterAction]:
+        """Tell the slave something beside the log, if it is let in."""
+        if self.state is not MasterState.TRANSFER:
+            return []
+        self._times.written_s = now_s
+        return [SendBytes(encode_note(note))]
 
     def on_tick(self, *, log_end: int, now_s: float) -> list[MasterAction]:
         """Some time has passed."""
@@ -279,17 +293,24 @@ class MasterLink:
 
     def _on_frame_bytes(self, data: bytes) -> list[MasterAction]:
         self._held += data
-        frames, used = decode_frames(memoryview(bytes(self._held)), FROM_SLAVE)
-        # What is left is less than a frame, and a slave's frames are tiny.
+        if len(self._held) < self._needed_bytes:
+            # A large note comes in many reads: to look at it each time would take their number squared.
+            return []
+        view = memoryview(bytes(self._held))
+        frames, used = decode_frames(view, FROM_SLAVE)
         del self._held[:used]
+        self._needed_bytes = bytes_needed(view[used:], FROM_SLAVE)
         newest: int | None = None
+        notes: list[MasterAction] = []
         for frame in frames:
             fault = self._fault(frame)
             if fault is not None:
                 return self._close(CloseKind.IMPOSSIBLE_ACK, fault)
             if isinstance(frame, Ack):
                 newest = self.acked_to = frame.log_offset
-        return [] if newest is None else [TakeAck(newest)]
+            elif isinstance(frame, Note):
+                notes.append(TakeNote(bytes(frame.body)))
+        return notes if newest is None else [TakeAck(newest), *notes]
 
     def _fault(self, frame: object) -> str | None:
         """Why what the slave says can not be true; None if it can."""
@@ -303,6 +324,8 @@ class MasterLink:
             case Heartbeat(log_end):
                 if not self.acked_to <= log_end <= self.sent_to:
                     return f"a log end of {log_end} is outside [{self.acked_to}, {self.sent_to}]"
+            case Note():
+                pass
             case _:
                 raise AssertionError(frame)
         return None

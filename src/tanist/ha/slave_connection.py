@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import time
-import zlib
+from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from tanist.errors import OffsetOutOfRange
@@ -18,12 +18,16 @@ from tanist.ha.actions import (
     SendBytes,
     StartTransfer,
     TakeAck,
+    TakeNote,
     TrustPeer,
 )
 from tanist.ha.admission import deleted_before
 from tanist.ha.master_end import MasterEnd
+from tanist.ha.master_link import MasterLink
+from tanist.ha.notes import MAX_WAITING_BYTES, NoteLine
 from tanist.ha.replicas import Replica
-from tanist.ha.tables import FeedMaker, TableFeed
+from tanist.ha.sending import LogSource, Sending
+from tanist.ha.tables import TableFeed
 from tanist.ha.throttle import Throttle
 from tanist.ha.wire import Wire
 from tanist.protocol.ha_link import encode_table_change
@@ -38,35 +42,12 @@ them, and on a machine with few cores the slave's own work would be taken from p
 _BUSY_BYTES_A_SECOND = 2 << 20
 """Of new messages. A master that takes fewer has time for both."""
 _MAX_REST_S = 0.05
-_TABLES_EVERY_S = 0.1
+_TABLES_EVERY_S = 0.02
 """Changes of the tables wait at most so long for each other."""
 _CONFIRMED_EVERY_S = 0.05
 """A slave with nothing else to read is told so often at most how much of its log is confirmed."""
 _CLOSE_S = 1.0
 """So long a peer has to take the last word."""
-
-
-class LogSource(Protocol):
-    """The log that is sent."""
-
-    @property
-    def log_end(self) -> int: ...
-
-    def read_ahead(self, log_offset: int, max_bytes: int, /) -> memoryview: ...
-
-
-class Crcs:
-    """The CRC of the frame's body that was sent last: all slaves in step are sent the same."""
-
-    def __init__(self) -> None:
-        self._range = (-1, -1)
-        self._crc = 0
-
-    def of(self, log_offset: int, body: memoryview) -> int:
-        if self._range != (log_offset, len(body)):
-            self._crc = zlib.crc32(body)
-            self._range = (log_offset, len(body))
-        return self._crc
 
 
 class Keeper(Protocol):
@@ -89,17 +70,6 @@ class Keeper(Protocol):
     def on_closed(self, connection: "SlaveConnection", kind: CloseKind, reason: str) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """What all connections of one master send, and how."""
-
-    log: LogSource
-    crcs: Crcs
-    make_feed: FeedMaker | None
-    bytes_per_second: int
-    """0 for as fast as it goes."""
-
-
 class SlaveConnection(asyncio.Protocol):
     """One peer on the HA port."""
 
@@ -118,6 +88,9 @@ class SlaveConnection(asyncio.Protocol):
         self._later: asyncio.Handle | None = None
         self._feed: TableFeed | None = None
         self._feeding: asyncio.TimerHandle | None = None
+        self._notes: NoteLine | None = None
+        self._unsent_notes: deque[MasterAction] = deque()
+        self._unsent_bytes = 0
         self._held: asyncio.TimerHandle | None = None
         self._confirming: asyncio.TimerHandle | None = None
         self._confirmed_s = 0.0
@@ -170,7 +143,7 @@ class SlaveConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._is_paused = False
-        self._feed_now()
+        self._send_notes()
         self.push()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -180,6 +153,8 @@ class SlaveConnection(asyncio.Protocol):
                 handle.cancel()
         if self._feed is not None:
             self._feed.close()
+        if self._notes is not None:
+            self._notes.on_close()
         meant = self.end.on_lost() if self.end is not None else None
         lost = CloseLink(CloseKind.LOST, str(exc) if exc else "the slave closed it")
         closing = self._closing or meant or lost
@@ -203,6 +178,18 @@ class SlaveConnection(asyncio.Protocol):
         if self._confirming is None and not self._is_closed:
             when_s = max(self._confirmed_s + _CONFIRMED_EVERY_S, self._loop.time())
             self._confirming = self._loop.call_at(when_s, self._confirm_now)
+
+    def send_note(self, note: bytes) -> None:
+        """Send a note before more of the log, if the link is there; it ends if the slave reads none."""
+        if not isinstance(self.end, MasterLink) or self._closing is not None or self._is_closed:
+            return
+        self._unsent_notes += self.end.send_note(note, now_s=self._loop.time())
+        self._unsent_bytes += len(note)
+        waiting_bytes = self.wire.waiting_bytes + self._unsent_bytes
+        if waiting_bytes > MAX_WAITING_BYTES:
+            self.close(CloseKind.LOST, f"it leaves {waiting_bytes} bytes unread")
+            return
+        self._send_notes()
 
     def hold(self, until_s: float) -> None:
         """Listen to nothing that it says before this time."""
@@ -294,6 +281,9 @@ class SlaveConnection(asyncio.Protocol):
                     self._send((data,))
                 case TakeAck(acked_to):
                     self._keeper.on_acked(self, acked_to)
+                case TakeNote(note):
+                    if self._notes is not None:
+                        self._notes.on_note(note)
                 case StartTransfer():
                     self._start(action)
                 case TrustPeer():
@@ -312,7 +302,30 @@ class SlaveConnection(asyncio.Protocol):
         if self._sending.make_feed is not None and self.end.dialect.has_tables:
             self._feed = self._sending.make_feed(self._feed_soon)
             self._feed_now()
+        self._listen(self.replica)
         self.push()
+
+    def _listen(self, replica: Replica) -> None:
+        """From now on the slave's notes are heard, if it is one that makes notes."""
+        notes = self._sending.notes
+        if notes is None or not isinstance(self.end, MasterLink):
+            return
+        self._notes = NoteLine(
+            peer=self.wire.peer,
+            begin=partial(notes.on_joined, replica),
+            hear=partial(notes.on_note, replica),
+            end=partial(notes.on_left, replica),
+            close=self.close,
+        )
+        self._notes.on_open(self.send_note)
+
+    def _send_notes(self) -> None:
+        """Send the notes that wait, behind the changes of the tables that were there before them."""
+        self._feed_now()
+        while self._unsent_notes and self._takes_more:
+            self._carry_out([self._unsent_notes.popleft()])
+        if not self._unsent_notes:
+            self._unsent_bytes = 0
 
     def _feed_soon(self) -> None:
         if self._feeding is None and not self._is_closed:
@@ -351,5 +364,7 @@ class SlaveConnection(asyncio.Protocol):
         if self._closing is not None or self._is_closed:
             return
         self._closing = closing
+        if self._notes is not None:
+            self._notes.on_close()
         self.wire.close()
         self._set_timer(self._loop.time() + _CLOSE_S)

@@ -24,6 +24,7 @@ from tanist.ha.actions import (
     FollowLog,
     SendBytes,
     SlaveAction,
+    TakeNote,
     TellEpochs,
     TruncateTo,
     wrong_offset,
@@ -57,10 +58,12 @@ from tanist.protocol.ha_link import (
     AckKind,
     Data,
     Heartbeat,
+    Note,
     TableChange,
     decode_frames,
     encode_ack,
     encode_heartbeat,
+    encode_note,
 )
 
 
@@ -185,6 +188,13 @@ class SlaveLink:
         self.acked_to = held_to
         self._times.written_s = now_s
         return [SendBytes(encode_ack(Ack(self.ack_kind, LogOffset(held_to))))]
+
+    def send_note(self, note: bytes, *, now_s: float) -> list[SlaveAction]:
+        """Tell the master something beside the log, if it lets us in."""
+        if self.state is not SlaveState.TRANSFER:
+            return []
+        self._times.written_s = now_s
+        return [SendBytes(encode_note(note))]
 
     def on_tick(self, *, now_s: float) -> list[SlaveAction]:
         """Some time has passed."""
@@ -344,6 +354,8 @@ class SlaveLink:
                     actions += self._confirm(confirmed_to, expected)
                 case TableChange(body):
                     actions.append(ApplyTable(bytes(body)))
+                case Note(body):
+                    actions.append(TakeNote(bytes(body)))
                 case Heartbeat(log_end, epoch, confirmed_to):
                     if log_end < expected:
                         return [*actions, *self._off(log_end, expected)], len(view)

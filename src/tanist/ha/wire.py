@@ -26,13 +26,19 @@ Pieces: TypeAlias = Sequence[bytes | memoryview]
 class Wire:
     """One connected transport, plain or TLS."""
 
-    def __init__(self, transport: asyncio.BaseTransport) -> None:
+    def __init__(self, transport: asyncio.BaseTransport, *, high_water_bytes: int = HIGH_WATER_BYTES) -> None:
+        """While more than ``high_water_bytes`` wait to be sent, the protocol is told to pause."""
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES, low=LOW_WATER_BYTES)
+        self._transport.set_write_buffer_limits(high=high_water_bytes, low=LOW_WATER_BYTES)
         found = transport.get_extra_info("socket")
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         self._file_number: int = -1 if found is None or tls is not None else found.fileno()
         self.peer = _name(transport.get_extra_info("peername"))
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much the system has not taken yet."""
+        return self._transport.get_write_buffer_size()
 
     def send(self, pieces: Pieces) -> int:
         """Send all of it; how many bytes that is. On a closing transport nothing is sent."""

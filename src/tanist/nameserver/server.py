@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from tanist.clock import Clock, SystemClock
-from tanist.errors import ConfigError, lone_error
+from tanist.errors import lone_error
 from tanist.nameserver.handlers import Context, bound_handlers
 from tanist.nameserver.kv_file import KVFile
 from tanist.nameserver.replica_group import Action, CloseConnection, NotifyMinBrokerId
@@ -87,11 +87,7 @@ class NameServer:
 
     async def _listen(self) -> None:
         settings = self._settings.current
-        try:
-            await self._server.start(settings.bind_address, settings.listen_port)
-        except OSError as error:
-            remedy = f"a free port of bindAddress={settings.bind_address} ({error.strerror or error})"
-            raise ConfigError("listenPort", settings.listen_port, remedy) from error
+        await self._server.start_as_set(settings.bind_address, settings.listen_port)
         # Whoever asks for the settings is told the real port.
         self._settings.current = msgspec.structs.replace(settings, listen_port=self._server.port)
 

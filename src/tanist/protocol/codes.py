@@ -206,6 +206,18 @@ class RequestCode(IntEnum):
     AUTH_LIST_ACL = 3010
     REBUILD_SLAVE = 20001  # ours, far from what RocketMQ uses
     CONTROLLER_REPORT_DEAD_BROKER = 20002  # ours
+    GET_READ_STANDING = 20003  # ours
+    GET_SLAVE_CONSUME_STATUS = 20004  # ours
+    GET_SLAVE_CONSUME_LEDGER = 20005  # ours
+    END_SLAVE_CONSUME = 20006  # ours
+    REGISTRY_OPEN_SESSION = 20011  # ours
+    REGISTRY_KEEP_SESSION = 20012  # ours
+    REGISTRY_CLOSE_SESSION = 20013  # ours
+    REGISTRY_READ = 20014  # ours
+    REGISTRY_CHILDREN = 20015  # ours
+    REGISTRY_COMMIT = 20016  # ours
+    REGISTRY_WATCH = 20017  # ours
+    REGISTRY_CHANGED = 20018  # ours
     POP_MESSAGE = 200050
     ACK_MESSAGE = 200051
     PEEK_MESSAGE = 200052
@@ -281,6 +293,7 @@ class ResponseCode(IntEnum):
     CONTROLLER_BROKER_LIVE_INFO_NOT_EXISTS = 2016
     USER_NOT_EXIST = 3001
     POLICY_NOT_EXIST = 3002
+    REGISTRY_SESSION_OVER = 20011  # ours
     # Kept inside RocketMQ's own RPC client; no peer puts these on the wire.
     RPC_UNKNOWN = -1000
     RPC_ADDR_IS_NULL = -1002

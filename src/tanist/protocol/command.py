@@ -86,7 +86,7 @@ class Command(msgspec.Struct, eq=False, gc=False):
 
     def without_content(self) -> "Command":
         """This request as far as its answer needs it, to be kept: neither fields nor received bytes."""
-        return Command(self.code, self.opaque, self.flag, encoding=self.encoding)
+        return Command(self.code, self.opaque, self.flag, self.language, encoding=self.encoding)
 
     @property
     def is_response(self) -> bool:

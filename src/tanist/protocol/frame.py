@@ -28,6 +28,7 @@ __all__ = [
     "encode_head",
     "encode_pull_head",
     "encode_send_answer",
+    "first_request",
     "with_code",
 ]
 
@@ -154,6 +155,23 @@ class FrameDecoder:
                 f"a header of {word & _HEADER_BYTES_MASK} bytes does not fit a frame of {frame_bytes}"
             )
         return frame_bytes, word
+
+
+def first_request(data: bytes) -> Command | None:
+    """The Command that a stream begins with, without its body; None if its header is not whole, or is none.
+
+    For whoever passes a stream on, and has to know only what it is about.
+    """
+    if len(data) < _PREFIX_BYTES:
+        return None
+    _, word = _PREFIX.unpack_from(data)
+    header = data[_PREFIX_BYTES : _PREFIX_BYTES + (word & _HEADER_BYTES_MASK)]
+    if len(header) < word & _HEADER_BYTES_MASK:
+        return None
+    try:
+        return _decode_frame(header, memoryview(b""), word >> _ENCODING_SHIFT)
+    except RemoteProtocolError:
+        return None
 
 
 def encode_command(command: Command) -> bytes:

@@ -4,6 +4,7 @@
                       TABLE size_bytes crc | body
     slave -> master   ACK kind log_offset crc
     both              HEARTBEAT log_end epoch confirmed_to crc
+                      NOTE size_bytes crc | body
 
 Every frame carries a CRC-32 of body and fields. It runs over the body first, so that a master takes the
 CRC of a body once and sends it to all its slaves. The bytes of DATA are of one epoch, which is the frame's.
@@ -21,12 +22,15 @@ from tanist.protocol.ha_stream import MAX_BODY_BYTES
 # kind, size_bytes, log_offset, epoch, confirmed_to
 _DATA = struct.Struct(">BIqiq")
 # kind, size_bytes
-_TABLE = struct.Struct(">BI")
+_SIZED = struct.Struct(">BI")
 # kind, ack_kind, log_offset
 _ACK = struct.Struct(">BBq")
 # kind, log_end, epoch, confirmed_to
 _HEARTBEAT = struct.Struct(">Bqiq")
 _CRC = struct.Struct(">I")
+
+MAX_NOTE_BYTES: Final = 1 << 20
+"""A master gathers each of its slaves' notes in memory, and acks wait behind a note on its way."""
 
 
 class FrameKind(IntEnum):
@@ -36,6 +40,7 @@ class FrameKind(IntEnum):
     ACK = 2
     HEARTBEAT = 3
     TABLE = 4
+    NOTE = 5
 
 
 class AckKind(IntEnum):
@@ -60,6 +65,12 @@ class TableChange(NamedTuple):
     body: memoryview
 
 
+class Note(NamedTuple):
+    """What one broker tells the other beside the log, in a form that only they know."""
+
+    body: memoryview
+
+
 class Ack(NamedTuple):
     """The slave holds everything before ``log_offset``."""
 
@@ -75,17 +86,23 @@ class Heartbeat(NamedTuple):
     confirmed_to: LogOffset
 
 
-Frame: TypeAlias = Data | TableChange | Ack | Heartbeat
+Frame: TypeAlias = Data | TableChange | Note | Ack | Heartbeat
 
-FROM_MASTER: Final = frozenset((FrameKind.DATA, FrameKind.TABLE, FrameKind.HEARTBEAT))
-FROM_SLAVE: Final = frozenset((FrameKind.ACK, FrameKind.HEARTBEAT))
+FROM_MASTER: Final = frozenset((FrameKind.DATA, FrameKind.TABLE, FrameKind.HEARTBEAT, FrameKind.NOTE))
+FROM_SLAVE: Final = frozenset((FrameKind.ACK, FrameKind.HEARTBEAT, FrameKind.NOTE))
 _LAYOUTS: Final = {
     FrameKind.DATA: _DATA,
-    FrameKind.TABLE: _TABLE,
+    FrameKind.TABLE: _SIZED,
+    FrameKind.NOTE: _SIZED,
     FrameKind.ACK: _ACK,
     FrameKind.HEARTBEAT: _HEARTBEAT,
 }
-_WITH_BODY: Final = frozenset((FrameKind.DATA, FrameKind.TABLE))
+_MAX_BODIES: Final = {
+    FrameKind.DATA: MAX_BODY_BYTES,
+    FrameKind.TABLE: MAX_BODY_BYTES,
+    FrameKind.NOTE: MAX_NOTE_BYTES,
+}
+"""Of the frames that have a body."""
 
 
 def encode_data_header(
@@ -100,7 +117,13 @@ def encode_data_header(
 def encode_table_change(body: bytes) -> bytes:
     if not 1 <= len(body) <= MAX_BODY_BYTES:
         raise LocalProtocolError(f"a change of {len(body)} bytes can not be sent")
-    return _with_crc(_TABLE.pack(FrameKind.TABLE, len(body)), zlib.crc32(body)) + body
+    return _with_crc(_SIZED.pack(FrameKind.TABLE, len(body)), zlib.crc32(body)) + body
+
+
+def encode_note(body: bytes) -> bytes:
+    if not 1 <= len(body) <= MAX_NOTE_BYTES:
+        raise LocalProtocolError(f"a note of {len(body)} bytes can not be sent; it has 1 to {MAX_NOTE_BYTES}")
+    return _with_crc(_SIZED.pack(FrameKind.NOTE, len(body)), zlib.crc32(body)) + body
 
 
 def encode_ack(ack: Ack) -> bytes:
@@ -130,18 +153,29 @@ def decode_frames(
     frames: list[Frame] = []
     start = 0
     while start < len(view):
-        kind = _kind(view[start], allowed)
-        head_bytes = _LAYOUTS[kind].size + _CRC.size
-        if len(view) - start < head_bytes:
+        rest = view[start:]
+        size_bytes = bytes_needed(rest, allowed, max_body_bytes=max_body_bytes)
+        if len(rest) < size_bytes:
             break
-        head = view[start : start + head_bytes]
-        body_bytes = _body_bytes(kind, head, max_body_bytes)
-        end = start + head_bytes + body_bytes
-        if len(view) < end:
-            break
-        frames.append(_decode(kind, head, view[start + head_bytes : end]))
-        start = end
+        frames.append(_decode(rest[:size_bytes]))
+        start += size_bytes
     return frames, start
+
+
+def bytes_needed(
+    view: memoryview, allowed: frozenset[FrameKind], *, max_body_bytes: int = MAX_BODY_BYTES
+) -> int:
+    """How long the frame at the front of ``view`` is; of one whose head is not whole, how long that is.
+
+    With less there is nothing new to see in it. Raises RemoteProtocolError if there can be no such frame.
+    """
+    if not view:
+        return 1
+    kind = _kind(view[0], allowed)
+    head_bytes = _LAYOUTS[kind].size + _CRC.size
+    if len(view) < head_bytes:
+        return head_bytes
+    return head_bytes + _body_bytes(kind, view, max_body_bytes)
 
 
 def _kind(first: int, allowed: frozenset[FrameKind]) -> FrameKind:
@@ -151,19 +185,22 @@ def _kind(first: int, allowed: frozenset[FrameKind]) -> FrameKind:
     raise RemoteProtocolError(f"a frame opens with {first:#04x}, which this side of the link can not send")
 
 
-def _body_bytes(kind: FrameKind, head: memoryview, max_body_bytes: int) -> int:
+def _body_bytes(kind: FrameKind, view: memoryview, max_body_bytes: int) -> int:
     """How long the body behind a head is. A head says it in its second field, if it has a body."""
-    if kind not in _WITH_BODY:
+    if kind not in _MAX_BODIES:
         return 0
-    size_bytes: int = _LAYOUTS[kind].unpack_from(head)[1]
-    if not 1 <= size_bytes <= max_body_bytes:
-        raise RemoteProtocolError(f"a frame of {size_bytes} bytes; it has 1 to {max_body_bytes}")
+    most_bytes = min(_MAX_BODIES[kind], max_body_bytes)
+    size_bytes: int = _LAYOUTS[kind].unpack_from(view)[1]
+    if not 1 <= size_bytes <= most_bytes:
+        raise RemoteProtocolError(f"a frame of {size_bytes} bytes; it has 1 to {most_bytes}")
     return size_bytes
 
 
-def _decode(kind: FrameKind, head: memoryview, body: memoryview) -> Frame:
-    fields = head[: -_CRC.size]
-    (crc,) = _CRC.unpack_from(head, len(fields))
+def _decode(frame: memoryview) -> Frame:
+    kind = FrameKind(frame[0])
+    fields_bytes = _LAYOUTS[kind].size
+    fields, body = frame[:fields_bytes], frame[fields_bytes + _CRC.size :]
+    (crc,) = _CRC.unpack_from(frame, fields_bytes)
     if zlib.crc32(fields, zlib.crc32(body)) != crc:
         raise RemoteProtocolError("a frame does not match its checksum")
     match kind:
@@ -171,6 +208,8 @@ def _decode(kind: FrameKind, head: memoryview, body: memoryview) -> Frame:
             return _decode_data(fields, body)
         case FrameKind.TABLE:
             return TableChange(body)
+        case FrameKind.NOTE:
+            return Note(body)
         case FrameKind.ACK:
             return _decode_ack(fields)
         case FrameKind.HEARTBEAT:

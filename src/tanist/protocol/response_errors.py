@@ -11,6 +11,9 @@ from tanist.protocol.command import Command
 
 _MASTER_ADDRESS = "masterAddress"
 """A field of ours, by which a refusal says where to go. Other clients pass over it."""
+_READER_ADDRESS = "readerAddress"
+"""A field of ours, by which a refusal to be read says who is read instead."""
+_TERM = "readTerm"
 _UNKNOWN = "unknown"
 
 
@@ -58,6 +61,19 @@ class NoPermission(ResponseError):
 
     retriable = True
     refresh_route = True
+
+
+class NotReadable(NoPermission):
+    """The broker is not the one of its group that is read. It may know which one is."""
+
+    def __init__(self, remark: str, *, reader_address: str | None, term: int = 0) -> None:
+        super().__init__(
+            ResponseCode.NO_PERMISSION,
+            remark,
+            ext={_READER_ADDRESS: reader_address or _UNKNOWN, _TERM: str(term)},
+        )
+        self.reader_address = reader_address
+        self.term = term
 
 
 class TopicNotFound(ResponseError):
@@ -177,4 +193,11 @@ def error_of(answer: Command) -> ResponseError:
     if (address := answer.ext.get(_MASTER_ADDRESS)) is not None:
         is_known = is_host_and_port(address)
         return NotMaster(answer.code, remark, master_address=address if is_known else None)
+    if (address := answer.ext.get(_READER_ADDRESS)) is not None:
+        term = answer.ext.get(_TERM, "")
+        return NotReadable(
+            remark,
+            reader_address=address if is_host_and_port(address) else None,
+            term=int(term) if term.isdecimal() else 0,
+        )
     return _CLASSES.get(answer.code, ResponseError)(answer.code, remark)

@@ -22,6 +22,9 @@ class AwaitedAnswers:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
 
+    def __len__(self) -> int:
+        return len(self._outstanding)
+
     @property
     def is_one(self) -> bool:
         """Whether just one answer is waited for."""

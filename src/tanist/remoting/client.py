@@ -104,6 +104,15 @@ class RemotingClient:
                 raise TooBusy(address, f"it took too little of what was sent for {timeout_s:g} s") from None
         connection.send_soon(frame)
 
+    async def dial(self, address: str, handlers: Mapping[int, Handler]) -> Connection:
+        """A connection that is the caller's alone, to send and to close. Raises ConnectFailed.
+
+        ``handlers`` answer what the peer asks of us there. It is closed with all others at the latest.
+        """
+        if self._is_closed:
+            raise ConnectFailed(address, "the client is closed")
+        return await self._open(address, handlers)
+
     def notify(self, address: str, command: Command) -> None:
         """Send a one-way request, at once or when the connection is open. What cannot be sent is dropped."""
         command.flag |= FLAG_ONE_WAY
@@ -125,6 +134,17 @@ class RemotingClient:
         connection = self._by_address.get(address)
         if connection is not None:
             connection.give_up(CloseCause.OURS, reason)
+
+    def hang_up(self, address: str, reason: str) -> None:
+        """Close the connection to a peer that we want nothing of, unless somebody waits for its answer.
+
+        It does not count as one that is lost.
+        """
+        connection = self._by_address.get(address)
+        if connection is not None and not connection.is_awaiting:
+            del self._by_address[address]
+            self._addresses.pop(connection, None)
+            connection.close(reason)
 
     async def close(self) -> None:
         """Close every connection; whoever waits for an answer gets ConnectionLost."""
@@ -149,7 +169,7 @@ class RemotingClient:
             raise ConnectFailed(address, "the client is closed")
         attempt = self._opening.get(address)
         if attempt is None:
-            attempt = asyncio.get_running_loop().create_task(self._open(address))
+            attempt = asyncio.get_running_loop().create_task(self._open_shared(address))
             self._opening[address] = attempt
             attempt.add_done_callback(partial(self._on_attempt_over, address))
         done, _ = await asyncio.wait([attempt], timeout=timeout_s)
@@ -159,9 +179,18 @@ class RemotingClient:
             raise ConnectFailed(address, "the client is closed")
         return attempt.result()
 
-    async def _open(self, address: str) -> Connection:
+    async def _open_shared(self, address: str) -> Connection:
+        connection = await self._open(address, self._handlers)
+        if connection.is_open:
+            self._by_address[address] = connection
+            self._addresses[connection] = address
+            if self._on_connect is not None:
+                self._on_connect(address)
+        return connection
+
+    async def _open(self, address: str, handlers: Mapping[int, Handler]) -> Connection:
         host, port = _split(address)
-        connection = Connection(self._handlers, self._connection_limits, self._connections, holds_back=False)
+        connection = Connection(handlers, self._connection_limits, self._connections, holds_back=False)
         is_opened = False
         try:
             async with asyncio.timeout(self._connect_timeout_s):
@@ -183,11 +212,6 @@ class RemotingClient:
                 # cancelled in between.
                 connection.give_up(CloseCause.OURS, "its opening was given up")
                 connection.connection_lost(None)
-        if connection.is_open:
-            self._by_address[address] = connection
-            self._addresses[connection] = address
-            if self._on_connect is not None:
-                self._on_connect(address)
         return connection
 
     def _on_attempt_over(self, address: str, attempt: asyncio.Task[Connection]) -> None:

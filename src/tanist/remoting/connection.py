@@ -164,6 +164,11 @@ class Connection(asyncio.Protocol):
         return self._cause is None
 
     @property
+    def is_awaiting(self) -> bool:
+        """Whether somebody waits for an answer here."""
+        return self._awaited is not None and len(self._awaited) > 0
+
+    @property
     def is_behind(self) -> bool:
         """Whether more waits for the peer than it should; ``caught_up`` waits for a better time."""
         return self._is_paused

@@ -6,6 +6,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from tanist.errors import ConfigError
 from tanist.remoting.connection import Connection, Handler
 from tanist.remoting.connections import Connections
 from tanist.remoting.settings import ServerLimits
@@ -116,6 +117,14 @@ class RemotingServer:
             reuse_address=True,
         )
         _log.info("listening host=%s port=%d", host, self.port)
+
+    async def start_as_set(self, bind_address: str, listen_port: int) -> None:
+        """Listen where the settings say. Raises ConfigError if that address cannot be had."""
+        try:
+            await self.start(bind_address, listen_port)
+        except OSError as error:
+            remedy = f"a free port of bindAddress={bind_address} ({error.strerror or error})"
+            raise ConfigError("listenPort", listen_port, remedy) from error
 
     async def start_on(self, bound: socket.socket) -> None:
         """Listen on a port of ``bind_port``; closing the server closes it. Raises OSError."""

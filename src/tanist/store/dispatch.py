@@ -140,8 +140,8 @@ class Dispatcher:
     @property
     def _end(self) -> int:
         """Up to where records may be indexed now."""
-        log_end = self._log.log_end
-        return log_end if self.confirmed_to is None else min(self.confirmed_to, log_end)
+        confirmed_to = self.confirmed_log_end
+        return self._log.log_end if confirmed_to is None else confirmed_to
 
     def _fresh_batch(self, end: int) -> int:
         """Index what was noted, as far as it follows what is indexed; how many records that were."""

@@ -1,8 +1,11 @@
-"""The parent process of a broker whose role a controller decides.
+"""The parent process of a broker whose end has to be noticed: by controllers, or by its slave.
 
 ``watchdog`` decides when a silent broker is taken for hung, and ``pulse`` is the broker's side of it.
-``death_report`` tells the controllers, ``forked`` starts the broker's process, ``supervising`` watches it.
-Nothing here imports the broker: the parent stays small.
+``forked`` starts the broker's process, ``supervising`` watches it, and ``duties`` are what is due when it is
+dead: ``death_report`` tells the controllers; ``presence`` ends its record in the registry, with which
+``kept_registry`` keeps a session; ``stand_in`` decides how long its callers are led elsewhere, and
+``standing_in``, ``stand_in_ports`` and ``pipe`` do so. Nothing here imports the broker: the parent stays
+small.
 """
 
 from tanist.supervisor.pulse import pulse

@@ -25,7 +25,7 @@ _REPORT_S = 1.0
 
 
 class DeathReport:
-    """What is to be told, and whom. ``keep_ready`` runs until then."""
+    """What is to be told, and whom. ``keep_ready`` runs beforehand."""
 
     def __init__(
         self, report: ReportDeadBrokerRequest, controllers: tuple[str, ...], client: RemotingClient

@@ -113,10 +113,12 @@ class RocketMQ:
         name_server: str = "",
         flags: Sequence[str] = QUICK_START,
         host: str = HOST,
+        name_server_properties: Mapping[str, object] | None = None,
     ) -> None:
         """Use the name server at this address, which the test runs; without one, start RocketMQ's own.
 
         ``flags`` are Java's, for the servers. ``host`` is where those listen that are no brokers.
+        ``name_server_properties`` override the settings of RocketMQ's own name server.
         """
         self.host = host
         self._installation = install()
@@ -125,6 +127,7 @@ class RocketMQ:
         self._running = contextlib.ExitStack()
         self._home_count = 0
         self._flags = flags
+        self._name_server_properties = name_server_properties or {}
         self.name_server = name_server
 
     def __enter__(self) -> Self:
@@ -287,7 +290,7 @@ class RocketMQ:
 
     def _start_name_server(self) -> int:
         port = free_port()
-        settings = {"listenPort": port, "bindAddress": self.host}
+        settings = {"listenPort": port, "bindAddress": self.host, **self._name_server_properties}
         home = self._directory / "name-server"
         self._name_server_process = self.start_program(
             "name-server", "org.apache.rocketmq.namesrv.NamesrvStartup", home, settings, ready="boot success"

@@ -212,6 +212,10 @@ class PushConsumer(_Client):
         """Pull no more. What a pull that waits is given yet is consumed."""
         self._do("suspend")
 
+    def resume(self) -> None:
+        """Pull again after ``suspend``."""
+        self._do("resume")
+
     def rebalance(self) -> None:
         """Do at once what else happens every 20 s."""
         self._do("rebalance")

@@ -33,6 +33,26 @@ def test_a_whole_table_takes_the_place_of_what_came_before() -> None:
     assert held.take(40) == _change(40, is_whole=True, b=1, c=1)
 
 
+def test_what_is_gone_from_a_whole_table_is_not_remembered() -> None:
+    held = HeldChanges[str, int]()
+    held.add(_change(10, is_whole=True, a=1, b=1))
+    held.add(_change(20, b=None, c=None))
+    held.merge()
+    assert held.take(20) == _change(20, is_whole=True, a=1)
+
+
+def test_what_is_merged_is_taken_together_or_not_at_all() -> None:
+    held = HeldChanges[str, int]()
+    held.merge()
+    held.add(_change(10, a=1))
+    held.merge()
+    held.add(_change(20, a=2, b=2))
+    held.merge()
+    assert held.take(19) is None
+    assert held.take(20) == _change(20, a=2, b=2)
+    assert held.take(20) is None
+
+
 def test_what_is_put_back_comes_again_with_what_came_since() -> None:
     held = HeldChanges[str, int]()
     held.add(_change(10, a=1, b=1))

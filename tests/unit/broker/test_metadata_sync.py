@@ -69,8 +69,13 @@ class _Pair:
         self.sync = self.new_sync()
         self.sync.use_master(MASTER)
 
-    def new_sync(self, *, is_pushed: Callable[[], bool] = lambda: False) -> MetadataSync:
-        return MetadataSync(self.slave, self.master.client, is_pushed=is_pushed)
+    def new_sync(
+        self,
+        *,
+        is_pushed: Callable[[], bool] = lambda: False,
+        owns_offsets: Callable[[], bool] = lambda: False,
+    ) -> MetadataSync:
+        return MetadataSync(self.slave, self.master.client, is_pushed=is_pushed, owns_offsets=owns_offsets)
 
     def run(self, count: int = 1) -> None:
         async def runs() -> None:
@@ -203,6 +208,22 @@ def test_while_a_link_pushes_the_tables_nobody_is_asked(pair: _Pair) -> None:
     is_pushed = False
     pair.run()
     assert pair.master.codes == ORDER
+
+
+def test_a_slave_that_is_read_keeps_its_own_offsets_topics_and_groups(pair: _Pair) -> None:
+    is_read = True
+    pair.sync = pair.new_sync(owns_offsets=lambda: is_read)
+    pair.sync.use_master(MASTER)
+    pair.slave.offsets.commit("Billing", "Orders", 0, 99)
+    pair.run()
+    assert pair.slave.offsets.table().offset_table == {"Orders@Billing": {0: 99}}
+    assert pair.sync.missing == ("topic config", "consumer offset", "subscription group")
+    assert (pair.slave.topics.find("Orders"), pair.slave.groups.find("Billing")) == (None, None)
+    is_read = False
+    pair.run()
+    assert pair.slave.topics.table.topics == pair.master.state.topics.table.topics
+    assert pair.slave.offsets.table() == pair.master.state.offsets.table()
+    assert pair.sync.missing == ()
 
 
 def test_an_answer_that_comes_when_the_link_is_there_is_dropped(pair: _Pair) -> None:

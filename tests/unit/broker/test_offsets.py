@@ -172,6 +172,71 @@ def test_topics_are_cloned_all_or_none(offsets: OffsetTable, monkeypatch: pytest
     assert offsets.topics_of("H") == {"T", "U"}
 
 
+def test_single_queues_are_adopted_and_all_others_stay(tmp_path: Path, offsets: OffsetTable) -> None:
+    offsets.commit("G", "T", 0, 4)
+    offsets.commit("G", "T", 1, 9)
+    offsets.commit("H", "U", 0, 1)
+    offsets.save()
+    version, told = offsets.data_version, list[str]()
+    offsets.watchers.append(told.extend)
+    offsets.adopt({"T@G": {1: QueueOffset(3), 2: QueueOffset(7)}, "V@I": {0: QueueOffset(2)}})
+    assert offsets.table().offset_table == {"T@G": {0: 4, 1: 3, 2: 7}, "U@H": {0: 1}, "V@I": {0: 2}}
+    assert offsets.topics_of("I") == {"V"}
+    assert told == ["T@G", "V@I"]
+    assert offsets.data_version.counter == version.counter + 1
+    offsets.save()
+    assert open_offsets(tmp_path).table() == offsets.table()
+
+
+def test_to_adopt_what_is_so_already_changes_nothing(offsets: OffsetTable) -> None:
+    offsets.commit("G", "T", 0, 4)
+    offsets.save()
+    version = offsets.data_version
+    offsets.watchers.append(lambda keys: pytest.fail(f"{keys} did not change"))
+    offsets.adopt({"T@G": {0: QueueOffset(4)}, "U@H": {}})
+    assert offsets.data_version == version
+    assert not offsets.is_dirty
+    assert offsets.keys() == ["T@G"]
+
+
+def test_what_is_adopted_does_not_change_with_who_told_it(offsets: OffsetTable) -> None:
+    told = {"T@G": {0: QueueOffset(4)}}
+    offsets.adopt(told)
+    offsets.commit("G", "T", 0, 5)
+    assert told == {"T@G": {0: 4}}
+
+
+def test_offsets_are_adopted_all_or_none(offsets: OffsetTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    offsets.commit("G", "T", 0, 4)
+    monkeypatch.setattr(offsets_module, "MAX_OFFSETS", 3)
+    news = {"T@G": {0: QueueOffset(5), 1: QueueOffset(1)}, "U@H": {0: QueueOffset(1), 1: QueueOffset(1)}}
+    with pytest.raises(ResponseError) as refusal:
+        offsets.adopt(news)
+    assert refusal.value.code == ResponseCode.SYSTEM_BUSY
+    assert offsets.table().offset_table == {"T@G": {0: 4}}
+    del news["U@H"][1]
+    offsets.adopt(news)
+    assert offsets.table().offset_table == news
+    with pytest.raises(ResponseError):
+        offsets.commit("G", "T", 2, 1)
+
+
+def test_what_has_changed_since_is_told_queue_by_queue(offsets: OffsetTable) -> None:
+    for queue_id in range(3):
+        offsets.commit("G", "T", queue_id, 4)
+    offsets.commit("H", "U", 0, 4)
+    base = offsets.table().offset_table
+    assert offsets.changed_since(base) == {}
+    offsets.commit("G", "T", 1, 2)
+    offsets.commit("G", "T", 3, 0)
+    offsets.commit("I", "U", 0, 9)
+    offsets.delete_group("H")
+    changed = offsets.changed_since(base)
+    assert changed == {"T@G": {1: 2, 3: 0}, "U@I": {0: 9}}
+    changed["T@G"][1] = QueueOffset(8)
+    assert offsets.find("G", "T", 1) == 2
+
+
 def test_what_is_looked_up_from_either_side_is_what_the_table_holds(
     tmp_path: Path, offsets: OffsetTable
 ) -> None:

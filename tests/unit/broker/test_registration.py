@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,10 +11,13 @@ import pytest
 from tanist.broker import registration as registration_module
 from tanist.broker import settings as settings_module
 from tanist.broker.registration import MasterPlace, Registration
-from tanist.broker.settings import BrokerRole
+from tanist.broker.settings import BrokerRole, BrokerSettings
+from tanist.broker.slave_consume.permitted import Permitted
+from tanist.broker.state import BrokerState
 from tanist.errors import ConnectFailed
 from tanist.ha.follower import Follower, FollowerStatus
-from tanist.model.topics import TopicConfig
+from tanist.model.topics import WRITE, TopicConfig
+from tanist.nameserver.route_table import RouteTable
 from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.registration import RegisterBrokerBody, registration_crc
 from tanist.protocol.codes import RequestCode, ResponseCode
@@ -26,6 +30,7 @@ from tanist.protocol.headers.nameserver import (
 from tanist.remoting import RemotingClient
 from tests.support.broker_tables import SETTINGS, open_state
 from tests.support.conditions import turns, until
+from tests.support.read_rights import MASTER_IS_READ, OTHER_IS_READ, SLAVE_IS_READ, GivenRight
 
 TWO = msgspec.structs.replace(SETTINGS, namesrv_addr="ns1:9876;ns2:9876", listen_port=11911)
 
@@ -35,6 +40,7 @@ class _Asked:
 
     def __init__(self, answer: Callable[[str, Command], Command] | None = None) -> None:
         self.requests: list[tuple[str, Command]] = []
+        self.closed: list[str] = []
         self._answer = answer or _accept
 
     async def request(self, address: str, command: Command, *, timeout_s: float) -> Command:
@@ -42,6 +48,9 @@ class _Asked:
         self.requests.append((address, command))
         await asyncio.sleep(0)
         return self._answer(address, command)
+
+    def give_up(self, address: str, reason: str) -> None:
+        self.closed.append(address)
 
     @property
     def client(self) -> RemotingClient:
@@ -325,5 +334,179 @@ def test_a_new_role_is_told_at_once_while_a_name_server_is_silent(tmp_path: Path
         await asyncio.wait([run])
         ids = [request.header(RegisterBrokerRequest).broker_id for _, request in asked.requests]
         assert ids == [0, 0, 7, 7]
+
+    asyncio.run(scenario())
+
+
+def _shown(request: Command) -> tuple[int, int]:
+    """Under which id, and what may be done with a topic that may be read and written."""
+    told = decode_java_json(request.body, RegisterBrokerBody).topic_configs
+    return request.header(RegisterBrokerRequest).broker_id, told.topics["both"].perm
+
+
+def _state_of(root: Path, settings: BrokerSettings, right: GivenRight | None = None) -> BrokerState:
+    """With a topic that may be read and written, which a slave has from its master."""
+    state = open_state(root, settings)
+    topics = {**state.topics.table.topics, "both": TopicConfig(topic_name="both", perm=6)}
+    state.topics.table = msgspec.structs.replace(state.topics.table, topics=topics)
+    state.read_right = right
+    return state
+
+
+def test_a_slave_that_is_read_is_shown_at_the_masters_place_and_then_at_its_own(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        right = GivenRight(OTHER_IS_READ)
+        state, asked = _state_of(tmp_path, SLAVE, right), _Asked()
+        registration = Registration(state, asked.client)
+        right.listeners.append(registration.on_permitted)
+        for found in (OTHER_IS_READ, SLAVE_IS_READ, OTHER_IS_READ, SLAVE_IS_READ):
+            right.give(found)
+            await registration.register()
+        requests = [request for server, request in asked.requests if server == "ns1:9876"]
+        assert [_shown(request) for request in requests] == [(1, 0), (0, 4), (1, 0), (0, 4)]
+        versions = [
+            decode_java_json(request.body, RegisterBrokerBody).topic_configs.data_version
+            for request in requests
+        ]
+        assert sorted({state.topics.data_version, *versions}) == [state.topics.data_version, *versions]
+        # Other slaves do not take it for the one to follow.
+        assert [request.header(RegisterBrokerRequest).ha_server_addr != "" for request in requests] == [
+            *(True, False),
+            *(True, False),
+        ]
+        # Nobody leaves by an id that may be another's by then.
+        await registration.unregister()
+        assert asked.closed == ["ns1:9876", "ns2:9876"]
+        assert {request.code for _, request in asked.requests} == {RequestCode.REGISTER_BROKER}
+
+    asyncio.run(scenario())
+
+
+def test_a_master_that_may_do_nothing_is_not_shown_and_one_that_may_is_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        right = GivenRight(OTHER_IS_READ)
+        asked = _Asked()
+        registration = Registration(_state_of(tmp_path, TWO, right), asked.client)
+        right.listeners.append(registration.on_permitted)
+        right.give(OTHER_IS_READ)
+        await registration.register()
+        assert (asked.requests, asked.closed) == ([], [])
+        for found, shown in ((MASTER_IS_READ, (0, 6)), (MASTER_IS_READ._replace(permission=WRITE), (0, 2))):
+            right.give(found)
+            await registration.register()
+            assert _shown(asked.requests[-1][1]) == shown
+        right.give(OTHER_IS_READ)
+        await registration.register()
+        await registration.register()
+        assert asked.closed == ["ns1:9876", "ns2:9876"]
+        assert len(asked.requests) == 4
+
+    asyncio.run(scenario())
+
+
+def test_a_master_that_stood_still_does_not_show_itself_before_it_has_noticed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        right = GivenRight(MASTER_IS_READ)
+        asked = _Asked()
+        registration = Registration(_state_of(tmp_path, TWO, right), asked.client)
+        registration.show_as(0, 6)
+        await registration.register()
+        right.found = OTHER_IS_READ
+        await registration.register()
+        assert len(asked.requests) == 2
+        assert asked.closed == ["ns1:9876", "ns2:9876"]
+
+    asyncio.run(scenario())
+
+
+def test_the_same_standing_again_is_no_news_to_name_servers(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        asked = _Asked()
+        registration = Registration(_state_of(tmp_path, SLAVE), asked.client)
+        run = asyncio.create_task(registration.run())
+        registration.show_as(0, 4)
+        await until(lambda: len(asked.requests) == 2)
+        registration.show_as(0, 4)
+        await turns()
+        run.cancel()
+        await asyncio.wait([run])
+        assert len(asked.requests) == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_slave_at_the_masters_place_does_not_ask_again_soon_where_the_master_is(tmp_path: Path) -> None:
+    state = _state_of(tmp_path, SLAVE)
+    follower = SimpleNamespace(is_transferring=False, status=FollowerStatus())
+    state.replication.follower = cast("Follower", follower)
+    registration = Registration(state, _Asked().client)
+
+    async def scenario() -> None:
+        for broker_id, is_soon in ((1, True), (0, False)):
+            registration.show_as(broker_id, 4)
+            await registration.register()
+            period_s = registration._again_s()  # pyright: ignore[reportPrivateUsage]
+            assert (period_s < state.settings.register_period_s) == is_soon
+
+    asyncio.run(scenario())
+
+
+def test_the_route_follows_whoever_is_read(tmp_path: Path) -> None:
+    """Master and slave, each with its own registration, at one name server's table."""
+    table, number = RouteTable(), itertools.count()
+
+    def answer(_server: str, request: Command) -> Command:
+        header = request.header(RegisterBrokerRequest)
+        body = decode_java_json(request.body, RegisterBrokerBody)
+        response, _ = table.register(header, body, connection=header.broker_addr, now_s=next(number))
+        return request.reply(header=response)
+
+    class _Servers(_Asked):
+        def __init__(self, address: str) -> None:
+            super().__init__(answer)
+            self._address = address
+
+        def give_up(self, address: str, reason: str) -> None:
+            table.on_connection_lost(self._address)
+
+    def route() -> tuple[dict[int, str], int]:
+        found = table.route("both")
+        assert found is not None
+        (group,), (queues,) = found.broker_datas, found.queue_datas
+        return group.broker_addrs, queues.perm
+
+    async def scenario() -> None:
+        names = msgspec.structs.replace(TWO, namesrv_addr="ns1:9876")
+        master_right, slave_right = GivenRight(MASTER_IS_READ), GivenRight(OTHER_IS_READ)
+        master_state = _state_of(tmp_path / "m", names, master_right)
+        slave_settings = msgspec.structs.replace(
+            names, broker_role=BrokerRole.SLAVE, broker_id=1, listen_port=12911
+        )
+        slave_state = _state_of(tmp_path / "s", slave_settings, slave_right)
+        # Its tables are the master's.
+        slave_state.topics.table = master_state.topics.table
+        here, there = master_state.settings.address, slave_settings.address
+        master = Registration(master_state, _Servers(here).client)
+        slave = Registration(slave_state, _Servers(there).client)
+
+        async def permit(of_master: Permitted, of_slave: Permitted) -> None:
+            master_right.found, slave_right.found = of_master, of_slave
+            for registration, found in ((slave, of_slave), (master, of_master)):
+                registration.on_permitted(found)
+                await registration.register()
+
+        await permit(MASTER_IS_READ, OTHER_IS_READ)
+        assert route() == ({0: here, 1: there}, 6)
+        # The master hangs, and the name server has not noticed yet.
+        slave_right.found = SLAVE_IS_READ
+        slave.on_permitted(SLAVE_IS_READ)
+        await slave.register()
+        assert route() == ({0: there}, 4)
+        await permit(OTHER_IS_READ, SLAVE_IS_READ)
+        assert route() == ({0: there}, 4)
+        await permit(MASTER_IS_READ, OTHER_IS_READ)
+        assert route() == ({0: here, 1: there}, 6)
+        await permit(OTHER_IS_READ, SLAVE_IS_READ)
+        assert route() == ({0: there}, 4)
 
     asyncio.run(scenario())

@@ -67,6 +67,8 @@ def test_the_system_may_choose_the_port() -> None:
         ("maxTransferBytesOnMessageInMemory", "0"),
         ("maxTransferCountOnMessageInMemory", "0"),
         ("longPollingEnable", "yes"),
+        ("coordinator", "10.0.0.5:9878"),
+        ("coordinator", "sqlite:///var/lib/tanist/registry.db"),
         ("msgTraceTopicName", ""),
         ("msgTraceTopicName", "no/slash"),
     ],

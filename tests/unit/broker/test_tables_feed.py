@@ -30,11 +30,13 @@ class _Pair:
         # Another time, so that no two tables have the same version by chance.
         self.slave = open_state(root / "slave", clock=FakeClock(now_ms=1_600_000_000_000))
         self.woken = 0
+        self.is_read = False
+        """Whether the slave owns the offsets."""
         self.connect()
 
     def connect(self) -> None:
         self.feed = TablesFeed(self.master, self._wake)
-        self.sink = TablesSink(self.slave)
+        self.sink = TablesSink(self.slave, lambda: self.is_read)
         self.sink.begin()
 
     def _wake(self) -> None:
@@ -312,6 +314,75 @@ def test_a_new_link_forgets_what_waits(pair: _Pair) -> None:
     pair.sink.begin()
     pair.grow_logs(slave=1)
     assert pair.slave.offsets.find("G", "T", 0) is None
+
+
+# A slave that is read
+
+
+def test_a_slave_that_is_read_takes_over_no_offsets_topics_and_groups_until_it_is_over(pair: _Pair) -> None:
+    _fill(pair.master)
+    before = (pair.slave.topics.table, pair.slave.groups.table)
+    pair.is_read = True
+    pair.slave.offsets.commit("Billing", "Orders", 0, 99)
+    pair.move()
+    pair.master.offsets.commit("Billing", "Orders", 1, 3)
+    pair.master.offsets.delete_group("Shipping")
+    pair.move()
+    pair.grow_logs()
+    assert pair.slave.offsets.table().offset_table == {"Orders@Billing": {0: 99}}
+    # A group that came to be known without its offsets would begin anew.
+    assert (pair.slave.topics.table, pair.slave.groups.table) == before
+    assert pair.slave.delays.levels.next_offset(3) == 9
+    assert pair.sink.told_kinds == frozenset(TableKind)
+    pair.is_read = False
+    assert pair.slave.offsets.find("Billing", "Orders", 0) == 99
+    pair.sink.on_appended()
+    assert _tables(pair.slave) == _tables(pair.master)
+
+
+def test_topics_that_waited_on_a_link_that_ended_are_told_again_on_the_next(pair: _Pair) -> None:
+    _fill(pair.master)
+    pair.is_read = True
+    pair.move()
+    pair.sink.begin()
+    pair.is_read = False
+    pair.sink.on_appended()
+    assert pair.slave.topics.find("Orders") is None
+    pair.connect()
+    pair.move()
+    assert pair.slave.topics.table == pair.master.topics.table
+
+
+def test_what_came_while_a_slave_was_read_counts_together_or_not_at_all(pair: _Pair) -> None:
+    """Else its groups would stand for a while where the master had them before it adopted the slave's."""
+    pair.master.offsets.commit("G", "T", 0, 5)
+    pair.grow_logs(master=1)
+    pair.is_read = True
+    pair.move()
+    pair.grow_logs(master=1)
+    pair.slave.offsets.commit("G", "T", 0, 8)
+    pair.master.offsets.adopt(pair.slave.offsets.changed_since({}))
+    pair.master.offsets.commit("H", "T", 0, 1)
+    pair.move()
+    pair.is_read = False
+    pair.grow_logs(slave=1)
+    assert pair.slave.offsets.table().offset_table == {"T@G": {0: 8}}
+    pair.grow_logs(slave=1)
+    assert pair.slave.offsets.table().offset_table == {"T@G": {0: 8}, "T@H": {0: 1}}
+
+
+def test_names_that_come_and_go_while_a_slave_is_read_take_no_room(pair: _Pair) -> None:
+    pair.is_read = True
+    pair.move()
+    for number in range(20):
+        pair.master.offsets.commit(f"G{number}", "T", 0, 5)
+        pair.move()
+        pair.master.offsets.delete_group(f"G{number}")
+        pair.move()
+    held = pair.sink._offsets.take(pair.slave.store.log.log_end)
+    assert held is not None
+    assert held.is_whole
+    assert held.entries == {}
 
 
 # The link

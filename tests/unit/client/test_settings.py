@@ -45,9 +45,9 @@ def test_a_wrong_argument_is_named(argument: str, value: Any) -> None:
 
 
 def test_the_secret_is_never_shown() -> None:
-    credentials = Credentials("key", "secret-17", "token-17")
-    assert "17" not in repr(credentials)
-    assert "17" not in repr(settings_of(credentials=credentials))
+    credentials = Credentials("key", "secret-word", "token-word")
+    assert "-word" not in repr(credentials)
+    assert "-word" not in repr(settings_of(credentials=credentials))
 
 
 @pytest.mark.parametrize("given", [("", "s"), ("k", ""), (None, "s"), ("k", 5), ("k", "s", 5)])
@@ -92,3 +92,9 @@ def test_a_name_is_not_looked_up_where_the_event_loop_would_wait_for_it(
 @pytest.mark.parametrize("namesrv", ["a..b:9876", "[::1]:9876", "[no address]:9876"])
 def test_a_client_has_an_id_whatever_its_name_server_is_called(namesrv: str) -> None:
     assert make_client_id(settings_of(namesrv=namesrv, instance="one")).endswith("@one")
+
+
+@pytest.mark.behaviour("S3-7")
+def test_routes_are_asked_for_and_brokers_are_told_of_a_client_every_30_s() -> None:
+    chosen = settings_of()
+    assert (chosen.route_poll_s, chosen.heartbeat_s) == (30.0, 30.0)

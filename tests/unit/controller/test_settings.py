@@ -29,6 +29,7 @@ def test_the_registry_may_be_named() -> None:
     [
         ("coordinator", "etcd://a:1"),
         ("coordinator", "zk://"),
+        ("coordinator", "tanist://another:9878"),
         ("bindAddress", ""),
         ("controllerStorePath", ""),
         ("advertisedAddress", "host"),

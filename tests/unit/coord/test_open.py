@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tanist.coord import Create, Record, RegistryUnavailable, open_registry
-from tanist.coord.open import SqlitePlace, ZooKeeperPlace, parse_place
+from tanist.coord.open import RemotePlace, SqlitePlace, ZooKeeperPlace, parse_place
 from tanist.errors import ConfigError
 
 
@@ -19,6 +19,9 @@ from tanist.errors import ConfigError
         ("registry.db", SqlitePlace(Path("registry.db"))),
         ("/var/lib/tanist/registry.db", SqlitePlace(Path("/var/lib/tanist/registry.db"))),
         ("sqlite:///var/lib/tanist/registry.db", SqlitePlace(Path("/var/lib/tanist/registry.db"))),
+        ("tanist://ctrl1.example:9999", RemotePlace("ctrl1.example:9999")),
+        ("tanist://ctrl1.example", RemotePlace("ctrl1.example:9878")),
+        ("tanist://[::1]:9878", RemotePlace("[::1]:9878")),
         ("zk://zk1:2181", ZooKeeperPlace(("zk1:2181",), "/tanist")),
         ("zk://zk1/", ZooKeeperPlace(("zk1:2181",), "/tanist")),
         (
@@ -27,7 +30,9 @@ from tanist.errors import ConfigError
         ),
     ],
 )
-def test_a_setting_names_a_file_or_an_ensemble(url: str, place: SqlitePlace | ZooKeeperPlace) -> None:
+def test_a_setting_names_a_file_a_controller_or_an_ensemble(
+    url: str, place: SqlitePlace | RemotePlace | ZooKeeperPlace
+) -> None:
     assert parse_place(url) == place
 
 
@@ -37,10 +42,19 @@ def test_a_setting_names_a_file_or_an_ensemble(url: str, place: SqlitePlace | Zo
         *("", "sqlite://", "sqlite:///", "sqlite://registry.db", "etcd://host:2379", "zk://", "zk:///tanist"),
         *("zk://zk1:none", "zk://zk1:0", "zk://zk1:65536", "zk://:2181", "zk://zk1,,zk2", "zk://zk1//tanist"),
         *("zk://zk1/tanist/", "zk://zk1/../tanist"),
+        *(
+            "tanist://",
+            "tanist://ctrl1:0",
+            "tanist://ctrl1:9878/path",
+            "tanist://ctrl1/path",
+            "tanist://ctrl1:9878,ctrl2:9878",
+        ),
     ],
 )
 def test_a_setting_that_names_nothing_is_refused_with_what_is_allowed(url: str) -> None:
-    with pytest.raises(ConfigError, match="use a path, sqlite:///path, or zk://host:port") as raised:
+    with pytest.raises(
+        ConfigError, match="use a path, sqlite:///path, tanist://host:port, or zk://host:port"
+    ) as raised:
         parse_place(url)
     assert (raised.value.key, raised.value.value) == ("coordinator", url)
 

@@ -74,7 +74,7 @@ def _foreign_database(path: Path) -> None:
 def _newer_layout(path: Path) -> None:
     asyncio.run(_make_registry(path))
     with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA user_version = 2")
+        database.execute("PRAGMA user_version = 3")
 
 
 async def _make_registry(path: Path) -> None:
@@ -95,7 +95,7 @@ def _damage(path: Path) -> None:
     [
         (_write_text, "file is not a database"),
         (_foreign_database, "application 0x0 with layout 0 made it"),
-        (_newer_layout, "application 0x546e5267 with layout 2 made it"),
+        (_newer_layout, "application 0x546e5267 with layout 3 made it"),
         (_damage, "can not be read"),
     ],
     ids=["text", "foreign", "newer", "damaged"],

@@ -1,22 +1,29 @@
 """Both ends of Tanist's link together, in memory: who is let in, what is believed, when it ends."""
 
+import struct
 import zlib
 
 import pytest
 
-from tanist.ha.actions import CloseKind, StartTransfer
+from tanist.ha import master_link
+from tanist.ha.actions import CloseKind, SendBytes, StartTransfer
 from tanist.ha.keys import HaKeys
 from tanist.ha.master_link import MasterState
 from tanist.ha.slave_link import SlaveState
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import HELLO_S, NO_INCARNATION, Authentication, Refusal
 from tanist.protocol.ha_link import (
+    MAX_NOTE_BYTES,
     Ack,
     AckKind,
+    Frame,
+    FrameKind,
     Heartbeat,
+    decode_frames,
     encode_ack,
     encode_data_header,
     encode_heartbeat,
+    encode_note,
     encode_table_change,
 )
 from tests.support.links import (
@@ -83,6 +90,94 @@ def test_changes_of_the_tables_come_in_order_with_the_log() -> None:
     _, slave = _transferring()
     slave.hear(encode_table_change(b"first") + encode_table_change(b"second"))
     assert slave.tables == [b"first", b"second"]
+
+
+def _notes(side: MasterSide | SlaveSide, *notes: bytes, now_s: float = 0.0) -> bytes:
+    """What a side sends to tell these."""
+    out = b""
+    for note in notes:
+        for action in side.link.send_note(note, now_s=now_s):
+            assert isinstance(action, SendBytes)
+            out += action.data
+    return out
+
+
+def test_notes_go_both_ways_in_order_between_all_else() -> None:
+    master, slave = _transferring()
+    master.log.data += b"more"
+    acked = slave.hear(_notes(master, b"one") + master.push() + _notes(master, b"two", b"three"))
+    assert slave.notes == [b"one", b"two", b"three"]
+    assert slave.log.data == LOG + b"more"
+    master.hear(_notes(slave, b"four") + acked + _notes(slave, b"five"))
+    assert master.notes == [b"four", b"five"]
+    assert master.acked[-1] == len(LOG) + 4
+
+
+def test_before_a_slave_is_let_in_and_after_its_link_nothing_is_noted() -> None:
+    for master, slave in ((MasterSide(Bytes(LOG)), SlaveSide(Bytes())), _transferring()):
+        if slave.link.is_transferring:
+            master.link.on_lost()
+            slave.link.on_lost()
+        assert _notes(master, b"x") == _notes(slave, b"x") == b""
+
+
+def test_a_note_before_the_proof_is_no_hello() -> None:
+    master = MasterSide(Bytes(LOG))
+    master.hear(encode_note(b"x"))
+    assert master.notes == []
+    assert master.closed is not None
+    assert master.closed.kind is CloseKind.NO_HELLO
+
+
+def test_a_note_says_as_much_as_a_heartbeat() -> None:
+    master, slave = _transferring()
+    master.hear(_notes(slave, b"x", now_s=4.0), 4.0)
+    slave.hear(_notes(master, b"y", now_s=4.0), 4.0)
+    for now_s, is_due in ((HEARTBEAT_S, False), (4.0 + HEARTBEAT_S, True)):
+        assert bool(master.do(master.link.on_tick(log_end=len(LOG), now_s=now_s))) is is_due
+        assert bool(slave.tick(now_s)) is is_due
+    for now_s, is_silent in ((SILENCE_S, False), (4.0 + SILENCE_S, True)):
+        master.do(master.link.on_tick(log_end=len(LOG), now_s=now_s))
+        slave.tick(now_s)
+        assert (master.closed is not None) is is_silent
+        assert (slave.closed is not None) is is_silent
+
+
+def test_the_largest_note_is_looked_at_when_it_is_whole_however_many_reads_bring_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[int] = []
+
+    def decode(view: memoryview, allowed: frozenset[FrameKind]) -> tuple[list[Frame], int]:
+        looked_at.append(len(view))
+        return decode_frames(view, allowed)
+
+    monkeypatch.setattr(master_link, "decode_frames", decode)
+    master, slave = _transferring()
+    looked_at.clear()
+    note = bytes(range(256)) * (MAX_NOTE_BYTES // 256)
+    stream = _notes(slave, b"first", note, b"last")
+    for start in range(0, len(stream), 64):
+        master.hear(stream[start : start + 64])
+    assert master.notes == [b"first", note, b"last"]
+    assert master.link._held == b""
+    assert len(looked_at) <= 4
+
+
+def test_a_master_holds_no_more_of_a_note_than_one_has() -> None:
+    master, _ = _transferring()
+    head = struct.pack(">BII", FrameKind.NOTE, MAX_NOTE_BYTES + 1, 0)
+    master.hear(head)
+    assert master.closed is not None
+    assert master.closed.kind is CloseKind.BAD_FRAME
+    assert str(MAX_NOTE_BYTES + 1) in master.closed.reason
+
+
+def test_notes_before_a_lie_in_the_same_read_are_not_taken_either() -> None:
+    master, slave = _transferring()
+    master.hear(_notes(slave, b"x") + encode_ack(Ack(AckKind.RECEIVED, LogOffset(len(LOG) + 1))))
+    assert master.notes == []
+    assert master.closed is not None
 
 
 @pytest.mark.parametrize(

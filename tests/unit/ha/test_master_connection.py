@@ -4,17 +4,21 @@ from collections.abc import Callable
 
 import pytest
 
+from tanist.errors import RemoteProtocolError
 from tanist.ha.actions import CloseKind, CloseLink
 from tanist.ha.classic_slave import ClassicSlaveLink
 from tanist.ha.master_connection import MasterConnection, Received
+from tanist.ha.notes import MAX_WAITING_BYTES, SlaveNotes
 from tanist.ha.record_walk import RecordWalk
 from tanist.ha.slave_link import SlaveLink, SlaveLog
+from tanist.ha.wire import HIGH_WATER_BYTES
 from tanist.protocol.ha_classic import encode_report
 from tanist.protocol.ha_hello import NO_INCARNATION
-from tanist.protocol.ha_link import AckKind
+from tanist.protocol.ha_link import AckKind, encode_note
 from tanist.store.flush import FlushDone, FlushOutcome
 from tests.support.conditions import until
 from tests.support.fake_transport import FakeTransport
+from tests.support.heard_notes import HeardBySlave
 from tests.support.links import FILE_BYTES, INCARNATION, KEYS, Bytes, MasterSide, epochs_of
 
 _LOG_END = 8192
@@ -84,7 +88,12 @@ class _Slave:
     """A slave's end on a transport in memory, and the master that it talks to."""
 
     def __init__(
-        self, master: MasterSide, when_flushed: Callable[[int, FlushDone], None], *, heartbeat_s: float = 5.0
+        self,
+        master: MasterSide,
+        when_flushed: Callable[[int, FlushDone], None],
+        *,
+        heartbeat_s: float = 5.0,
+        notes: SlaveNotes | None = None,
     ) -> None:
         self.master = master
         self.log = bytearray()
@@ -110,6 +119,7 @@ class _Slave:
                 when_flushed=when_flushed,
                 on_read=lambda _size_bytes, _master_log_end: None,
                 on_written=lambda: None,
+                notes=notes,
             ),
         )
         self.transport = FakeTransport()
@@ -180,6 +190,59 @@ def test_heartbeats_begin_with_the_transfer_and_not_when_the_hello_would_have_be
         slave.talk()
         await until(lambda: len(slave.transport.written) > 0, timeout_s=2.0)
         slave.connection.connection_lost(None)
+
+    asyncio.run(run())
+
+
+# Notes
+
+
+def test_a_master_may_leave_more_notes_unread_than_acks() -> None:
+    async def run() -> None:
+        slave = _Slave(MasterSide(Bytes()), _Flushes().when_flushed)
+        assert slave.transport.high_water_bytes == HIGH_WATER_BYTES + MAX_WAITING_BYTES
+        slave.connection.connection_lost(None)
+        classic = _make_connection()
+        transport = FakeTransport()
+        classic.connection_made(transport)
+        assert transport.high_water_bytes == HIGH_WATER_BYTES
+        classic.send_note(b"for nobody")
+        assert encode_note(b"for nobody") not in transport.written
+        classic.connection_lost(None)
+
+    asyncio.run(run())
+
+
+def test_a_slave_notes_nothing_before_its_master_lets_it_in_and_after_it_has_left() -> None:
+    async def run() -> None:
+        slave = _Slave(MasterSide(Bytes()), _Flushes().when_flushed)
+        slave.connection.send_note(b"too early")
+        assert encode_note(b"too early") not in slave.transport.written
+        slave.talk()
+        slave.connection.send_note(b"in time")
+        assert slave.transport.written == encode_note(b"in time")
+        slave.connection.pause_writing()
+        slave.connection.send_note(b"too late")
+        assert slave.transport.written == encode_note(b"in time")
+        assert slave.connection.closed.result().kind is CloseKind.LOST
+        slave.connection.connection_lost(None)
+
+    asyncio.run(run())
+
+
+def test_what_comes_behind_a_note_of_bad_form_is_not_appended() -> None:
+    async def run() -> None:
+        heard = HeardBySlave()
+        heard.faults["note"] = RemoteProtocolError("a note without its seq")
+        slave = _Slave(MasterSide(Bytes(b"x" * 100)), _Flushes().when_flushed, notes=heard)
+        slave.talk()
+        slave.master.log.data += b"more"
+        slave.hear(encode_note(b"bad") + slave.master.push())
+        assert slave.log == b"x" * 100
+        assert slave.connection.closed.result() == CloseLink(CloseKind.BAD_FRAME, "a note without its seq")
+        assert heard.events == ["begin", "note", "end"]
+        slave.connection.connection_lost(None)
+        assert heard.events == ["begin", "note", "end"]
 
     asyncio.run(run())
 

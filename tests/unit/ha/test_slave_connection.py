@@ -6,13 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
-from tanist.errors import OffsetOutOfRange
+from tanist.errors import LocalProtocolError, OffsetOutOfRange
 from tanist.ha import slave_connection
 from tanist.ha.actions import CloseKind, CloseLink, StartTransfer
 from tanist.ha.master_end import MasterEnd
+from tanist.ha.notes import MAX_WAITING_BYTES
 from tanist.ha.replicas import Replica
-from tanist.ha.slave_connection import Crcs, LogSource, Sending, SlaveConnection
+from tanist.ha.sending import Crcs, LogSource, Sending
+from tanist.ha.slave_connection import SlaveConnection
 from tanist.ha.tables import TableFeed
+from tanist.protocol.ha_link import MAX_NOTE_BYTES, encode_note, encode_table_change
 from tests.support.conditions import turns, until
 from tests.support.fake_transport import FakeTransport
 from tests.support.links import Bytes, MasterSide, SlaveSide, epochs_of
@@ -82,12 +85,15 @@ class _Keeper:
 
 
 class _Feed:
-    def __init__(self, fault: Exception) -> None:
+    def __init__(self, fault: Exception | None = None) -> None:
         self._fault = fault
+        self.changes: list[bytes] = []
         self.is_closed = False
 
     def take(self) -> bytes | None:
-        raise self._fault
+        if self._fault is not None:
+            raise self._fault
+        return self.changes.pop(0) if self.changes else None
 
     def close(self) -> None:
         self.is_closed = True
@@ -213,6 +219,108 @@ def test_a_connection_that_can_not_be_built_is_told_of_and_closed(caplog: pytest
         asyncio.run(run())
     assert "link to a slave failed" in caplog.text
     assert "no room for it" in caplog.text
+
+
+def test_a_note_comes_after_the_changes_of_the_tables_that_were_there_before_it() -> None:
+    async def run() -> None:
+        feed = _Feed()
+        master = _Master(lambda _wake: feed)
+        master.talk()
+        feed.changes = [b"a change", b"another"]
+        master.connection.send_note(b"a note")
+        assert master.transport.written == (
+            encode_table_change(b"a change") + encode_table_change(b"another") + encode_note(b"a note")
+        )
+        master.end()
+
+    asyncio.run(run())
+
+
+def test_notes_wait_while_the_slave_takes_nothing_and_go_before_more_of_the_log() -> None:
+    async def run() -> None:
+        feed = _Feed()
+        master = _Master(lambda _wake: feed)
+        master.talk()
+        master.connection.pause_writing()
+        master.log.data += b"more"
+        feed.changes = [b"a change"]
+        master.connection.push()
+        for note in (b"one", b"two"):
+            master.connection.send_note(note)
+        assert master.transport.written == b""
+        master.connection.resume_writing()
+        begun = encode_table_change(b"a change") + encode_note(b"one") + encode_note(b"two")
+        assert master.transport.written.startswith(begun)
+        master.slave.hear(bytes(master.transport.written))
+        assert master.slave.notes == [b"one", b"two"]
+        assert master.slave.log.data == _LOG + b"more"
+        master.end()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("waits_at", ["the system", "the pause"])
+def test_a_slave_that_leaves_too_much_unread_is_left_rather_than_a_note_left_out(waits_at: str) -> None:
+    async def run() -> None:
+        master = _Master()
+        master.talk()
+        note = bytes(MAX_NOTE_BYTES)
+        if waits_at == "the system":
+            master.transport.waiting_bytes = MAX_WAITING_BYTES - len(note)
+        else:
+            master.connection.pause_writing()
+            for _ in range(MAX_WAITING_BYTES // len(note) - 1):
+                master.connection.send_note(note)
+        master.connection.send_note(note)
+        assert not master.connection.is_closing
+        master.transport.waiting_bytes += 1
+        master.connection.send_note(note)
+        assert master.connection.is_closing
+        master.connection.send_note(b"too late")
+        master.end()
+        assert master.keeper.closed == [CloseKind.LOST]
+
+    asyncio.run(run())
+
+
+def test_notes_that_were_taken_count_no_more() -> None:
+    async def run() -> None:
+        master = _Master()
+        master.talk()
+        for _ in range(2 * MAX_WAITING_BYTES // MAX_NOTE_BYTES):
+            master.connection.send_note(bytes(MAX_NOTE_BYTES))
+        assert not master.connection.is_closing
+        master.end()
+
+    asyncio.run(run())
+
+
+def test_who_makes_a_note_that_can_not_be_sent_is_told_at_once_and_the_link_goes_on() -> None:
+    async def run() -> None:
+        master = _Master()
+        master.talk()
+        master.connection.pause_writing()
+        with pytest.raises(LocalProtocolError, match="a note of 0 bytes"):
+            master.connection.send_note(b"")
+        master.connection.resume_writing()
+        master.connection.send_note(b"fine")
+        assert master.transport.written == encode_note(b"fine")
+        master.end()
+
+    asyncio.run(run())
+
+
+def test_before_a_slave_has_said_who_it_is_and_after_it_has_gone_no_note_is_sent() -> None:
+    async def run() -> None:
+        master = _Master()
+        master.connection.connection_made(master.transport)
+        master.connection.send_note(b"too early")
+        assert master.transport.written == b""
+        master.end()
+        master.connection.send_note(b"too late")
+        assert master.transport.written == b""
+
+    asyncio.run(run())
 
 
 def test_who_is_held_is_heard_later_and_read_no_further_until_then() -> None:

@@ -15,6 +15,7 @@ from tanist.protocol.frame import (
     encode_head,
     encode_pull_head,
     encode_send_answer,
+    first_request,
     with_code,
 )
 from tanist.protocol.headers.pull import PullMessageResponse
@@ -214,3 +215,20 @@ def test_a_decoder_tells_whether_it_waits_for_the_rest_of_a_frame() -> None:
     assert decoder.is_mid_frame
     assert len(list(decoder.feed(frame[5:]))) == 1
     assert not decoder.is_mid_frame
+
+
+@pytest.mark.parametrize("asked", [ROUTE_REQUEST, BINARY_REQUEST])
+def test_the_first_request_of_a_stream_is_read_as_soon_as_its_header_is_there(asked: Command) -> None:
+    frame = encode_command(asked)
+    header_end = len(frame) - len(asked.body)
+    for end in range(header_end):
+        assert first_request(frame[:end]) is None
+    for said in (frame[:header_end], frame, frame + frame):
+        first = first_request(said)
+        assert first is not None
+        assert (first.code, first.language, first.opaque) == (105, Language.JAVA, 9)
+
+
+@pytest.mark.parametrize("start", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00", bytes(16)])
+def test_what_begins_with_no_request_has_no_first_one(start: bytes) -> None:
+    assert first_request(start) is None

@@ -8,17 +8,21 @@ from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_link import (
     FROM_MASTER,
     FROM_SLAVE,
+    MAX_NOTE_BYTES,
     Ack,
     AckKind,
     Data,
     Frame,
     FrameKind,
     Heartbeat,
+    Note,
     TableChange,
+    bytes_needed,
     decode_frames,
     encode_ack,
     encode_data_header,
     encode_heartbeat,
+    encode_note,
     encode_table_change,
 )
 
@@ -29,6 +33,7 @@ FRAME = Data(LogOffset(406), 3, LogOffset(400), memoryview(BODY))
 ACK = Ack(AckKind.FLUSHED, LogOffset(426))
 HEARTBEAT = Heartbeat(LogOffset(426), 3, LogOffset(406))
 TABLE = encode_table_change(b"a change")
+NOTE = encode_note(b"a note")
 
 
 def _decode(raw: bytes, side: frozenset[FrameKind]) -> list[Frame]:
@@ -65,11 +70,36 @@ def test_a_heartbeat_goes_both_ways() -> None:
         assert _decode(encode_heartbeat(HEARTBEAT), side) == [HEARTBEAT]
 
 
+def test_a_note_is_carried_as_it_is_and_goes_both_ways() -> None:
+    fields = struct.pack(">BI", 5, 6)
+    assert fields + struct.pack(">I", zlib.crc32(b"a note" + fields)) + b"a note" == NOTE
+    for side in (FROM_MASTER, FROM_SLAVE):
+        assert _decode(NOTE, side) == [Note(memoryview(b"a note"))]
+
+
+def test_a_note_has_a_bound_of_its_own_which_its_head_tells() -> None:
+    largest = bytes(MAX_NOTE_BYTES)
+    assert _decode(encode_note(largest), FROM_SLAVE) == [Note(memoryview(largest))]
+    for size_bytes in (0, MAX_NOTE_BYTES + 1):
+        head = struct.pack(">BII", 5, size_bytes, 0)
+        for side in (FROM_MASTER, FROM_SLAVE):
+            with pytest.raises(
+                RemoteProtocolError, match=f"{size_bytes} bytes; it has 1 to {MAX_NOTE_BYTES}"
+            ):
+                decode_frames(memoryview(head), side)
+
+
+def test_the_first_bytes_of_a_frame_tell_how_many_it_needs() -> None:
+    head_bytes = len(NOTE) - len(b"a note")
+    needed = [bytes_needed(memoryview(NOTE[:size]), FROM_SLAVE) for size in range(len(NOTE) + 1)]
+    assert needed == [1, *[head_bytes] * (head_bytes - 1), *[len(NOTE)] * (len(NOTE) - head_bytes + 1)]
+
+
 def test_a_side_can_send_only_its_own_frames() -> None:
     for first, side in ((DATA, FROM_SLAVE), (TABLE, FROM_SLAVE), (encode_ack(ACK), FROM_MASTER)):
         with pytest.raises(RemoteProtocolError, match=f"{first[0]:#04x}"):
             decode_frames(memoryview(first[:1]), side)
-    for kind in (0, 5, 255):
+    for kind in (0, 6, 255):
         with pytest.raises(RemoteProtocolError):
             decode_frames(memoryview(bytes((kind,))), FROM_MASTER)
 
@@ -95,6 +125,7 @@ def test_a_single_wrong_bit_of_a_frame_is_noticed() -> None:
     for raw, side in (
         (DATA, FROM_MASTER),
         (TABLE, FROM_MASTER),
+        (NOTE, FROM_SLAVE),
         (encode_ack(ACK), FROM_SLAVE),
         (encode_heartbeat(HEARTBEAT), FROM_MASTER),
     ):
@@ -149,6 +180,9 @@ def test_what_a_peer_would_refuse_is_not_sent() -> None:
             encode_data_header(0, size_bytes, epoch=epoch, confirmed_to=0, body_crc=0)
     with pytest.raises(LocalProtocolError):
         encode_table_change(b"")
+    for note in (b"", bytes(MAX_NOTE_BYTES + 1)):
+        with pytest.raises(LocalProtocolError, match="a note of"):
+            encode_note(note)
     with pytest.raises(LocalProtocolError):
         encode_ack(ACK._replace(log_offset=LogOffset(-1)))
     with pytest.raises(LocalProtocolError):

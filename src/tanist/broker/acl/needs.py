@@ -111,6 +111,7 @@ ADMIN_CODES = frozenset(
         RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
         RequestCode.DELETE_EXPIRED_COMMITLOG,
         RequestCode.REBUILD_SLAVE,
+        RequestCode.END_SLAVE_CONSUME,
     }
 )
 """What changes the broker for everybody, or what belongs to others."""

@@ -17,6 +17,7 @@ from tanist.broker.handlers import (
     replies,
     retries,
     send,
+    slave_consume,
     topics,
     transactions,
 )
@@ -37,6 +38,7 @@ _FAMILIES = (
     consumption,
     relays,
     replication,
+    slave_consume,
     controlled,
     delays,
     accounts,

@@ -6,11 +6,14 @@ The tables decide; here their actions are carried out on the connections.
 import logging
 from collections.abc import Sequence
 
+import msgspec
+
 from tanist.broker.client_limits import MAX_NEW_GROUPS, check_locks
 from tanist.broker.clients import Action, AskForSubscriptions, CloseConnection, EnsureGroup, NotifyMembers
 from tanist.broker.consumer_group import Client
 from tanist.broker.heartbeat import read_heartbeat
 from tanist.broker.message_filter import condition_of
+from tanist.broker.slave_consume.relay_rules import is_stock
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.model.names import shown
@@ -61,6 +64,16 @@ def on_tick(state: BrokerState) -> None:
     _carry_out(state, state.clients.on_tick(now_ms))
 
 
+def on_readable(state: BrokerState) -> None:
+    """This broker may be read: whoever was only noted is a member."""
+    _carry_out(state, state.clients.on_readable())
+
+
+def on_expected_over(state: BrokerState) -> None:
+    """Whoever was expected has had time to come: those who are here divide the queues among themselves."""
+    _carry_out(state, state.clients.on_expected_over())
+
+
 class ClientHandler:
     """Answers what clients say of themselves, and what is asked about them."""
 
@@ -70,8 +83,19 @@ class ClientHandler:
     def heartbeat(self, command: Command, connection: Connection) -> Command:
         heartbeat = read_heartbeat(command)
         client = Client(connection, heartbeat.client_id, command.language.name, command.version)
+        right = self._state.read_right
+        refusal = right.refusal() if right is not None and heartbeat.consumer_data_set else None
+        if refusal is not None and is_stock(command.language):
+            # Its client says the same to every broker of its route, over and over: it is noted, for the
+            # time when this one is read.
+            refusal = None
+        if refusal is not None:
+            # Its producers can not help that its consumers have to go elsewhere.
+            heartbeat = msgspec.structs.replace(heartbeat, consumer_data_set=[])
         actions = self._state.clients.on_heartbeat(client, heartbeat, now_ms=self._state.clock.now_ms())
         _carry_out(self._state, actions)
+        if refusal is not None:
+            raise refusal
         if not heartbeat.heartbeat_fingerprint:
             return command.reply()
         # Offers the short form, and takes the offer back for once if we lack what it stood for.

@@ -54,6 +54,8 @@ class OffsetHandler:
         request = command.header(QueryConsumerOffsetRequest)
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         offset = self._state.offsets.find(group, topic, queue_id)
+        if offset is None and self._state.settings.is_slave:
+            self._check_heard_of(group, topic)
         if offset is None and request.set_zero_if_not_found is not False:
             store = self._state.store
             offset = young_start(store, topic, queue_id, hot_bytes(store.settings))
@@ -63,6 +65,15 @@ class OffsetHandler:
                 f"group {group} has no offset in queue {queue_id} of topic {topic} yet",
             )
         return command.reply(header=ConsumerOffsetResponse(consumer_offset=offset))
+
+    def _check_heard_of(self, group: str, topic: str) -> None:
+        """Raises ResponseError at a slave that lacks the group or the topic: its master may know the offset.
+
+        Told that there is none, a consumer would begin anew, and pass over what the group has not read.
+        """
+        self._state.groups.require(group)
+        if self._state.topics.find(topic) is None:
+            raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, f"topic {topic} is not known to this slave yet")
 
     def update(self, command: Command, _connection: Connection) -> Command:
         request = command.header(UpdateConsumerOffsetRequest)

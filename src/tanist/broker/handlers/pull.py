@@ -4,7 +4,10 @@ checked  ->  read  ->  answered
                |
                +-- nothing there, and it may wait  ->  parked  ->  checked and read again: a message came
                                                                ->  the same, and answered: its time is over
-                                                               ->  answered: the broker stops
+                                                               ->  refused: the broker stops, or is not
+                                                                   read any more
+                                                               ->  to be asked again: it is not read any
+                                                                   more, and relays what comes
 """
 
 import asyncio
@@ -19,6 +22,7 @@ from tanist.broker.memory import hot_bytes
 from tanist.broker.message_filter import MessageFilter, PropertyFilter, filter_of
 from tanist.broker.offsets import check_client_may_commit
 from tanist.broker.reading import Outcome, QueueRead, read_queue
+from tanist.broker.slave_consume.relay_rules import is_stock, pull_again
 from tanist.broker.slave_reads import is_behind, suggested_broker_id
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
@@ -84,9 +88,7 @@ class PullHandler:
         request = command.header(PullMessageRequest)
         subscription = self._check(request)
         pull = _Pull(command, request, connection, subscription, self._filter(request, subscription))
-        # A slave does not, as in RocketMQ 4.9: the offset is on its way from the master.
-        is_committing = request.sys_flag & _COMMIT and not self._state.settings.is_slave
-        if is_committing and request.consumer_offset >= 0:
+        if request.sys_flag & _COMMIT and request.consumer_offset >= 0 and self._takes_offsets:
             check_client_may_commit(request.consumer_group)
             self._state.offsets.commit(
                 request.consumer_group, request.topic, request.queue_id, request.consumer_offset
@@ -128,14 +130,32 @@ class PullHandler:
         RocketMQ 4.9 whose pull is lost with its connection asks again only after half a minute.
         """
         self._is_closing = True
-        self._slow.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self.refuse_all(_stopping())
+
+    def refuse_all(self, error: Exception, *, is_relayed: bool = False) -> None:
+        """Answer all that wait with ``error``: what comes yet is judged anew.
+
+        Where stock clients' pulls are relayed they are told to pull again instead, which they do at once.
+        """
+        self._slow.clear()
         for parked in self._parked.drain():
             pull = parked.owner
-            if (frame := frame_failure(pull.command, _stopping())) is not None:
+            if is_relayed and is_stock(pull.command.language):
+                pull.connection.send(pull_again(pull.command, pull.request.queue_offset))
+            elif (frame := frame_failure(pull.command, error)) is not None:
                 pull.connection.send(frame)
+
+    @property
+    def _takes_offsets(self) -> bool:
+        """Whether a pull may commit here.
+
+        Not at a slave, as in RocketMQ 4.9: the offset is on its way from the master. One that is read instead
+        of its master has the offsets.
+        """
+        return not self._state.settings.is_slave or self._state.read_right is not None
 
     def _resume(self, parked: ParkedPull[_Pull], *, may_wait: bool) -> None:
         """Go on with a pull that was parked: answer it, or park it again if what came is not for it.
@@ -175,6 +195,8 @@ class PullHandler:
     def _check(self, request: PullMessageRequest) -> SubscriptionData:
         """Refuse what may not be pulled; what the consumer wants of the topic."""
         state, topic_name, group_name = self._state, request.topic, request.consumer_group
+        if state.read_right is not None:
+            state.read_right.check_read()
         if not state.settings.is_readable:
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, "the broker takes no pulls: its brokerPermission says so"
@@ -281,7 +303,8 @@ class PullHandler:
 
     def _suggested_broker_id(self, pull: _Pull, found: QueueRead) -> int:
         state = self._state
-        if not state.settings.slave_read_enable:
+        if not state.settings.slave_read_enable or state.read_right is not None:
+            # Whoever is read of a group in which one is at a time stands at the master's place in its route.
             return MASTER_ID
         group = state.groups.find(pull.request.consumer_group)
         assert group is not None  # Whoever is answered was checked in the same turn.

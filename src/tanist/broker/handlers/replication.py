@@ -45,6 +45,7 @@ class ReplicationHandler:
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, "only a slave can be rebuilt: a master's log is the one to copy"
             )
+        self._check_not_read()
         if follower.status.master_address is None:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR,
@@ -59,3 +60,20 @@ class ReplicationHandler:
         _log.warning("rebuild asked by=%s log_end=%d", connection.peer, state.store.log.log_end)
         state.rebuild()
         return command.reply()
+
+    def _check_not_read(self) -> None:
+        """The offsets that consumers told a slave that is read go with its log."""
+        view = self._state.slave_consume
+        if view is None:
+            return
+        status = view.status()
+        if status.record is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                "the registry has not been read yet, and this slave may have been read; see that it is up",
+            )
+        if status.reader == status.address:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                "this slave is read, and has offsets that its master has not got; wait for the hand-back",
+            )

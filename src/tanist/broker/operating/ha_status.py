@@ -86,8 +86,8 @@ def _controlled_view(state: BrokerState, status: ControlledStatus) -> Controlled
 
 def confirmed_to(state: BrokerState) -> int:
     """Up to where consumers may see the log."""
-    log_end, confirmed_to = state.store.log.log_end, state.store.dispatcher.confirmed_to
-    return log_end if confirmed_to is None else min(confirmed_to, log_end)
+    confirmed_to = state.store.dispatcher.confirmed_log_end
+    return state.store.log.log_end if confirmed_to is None else confirmed_to
 
 
 def _slave_view(state: BrokerState, replica: Replica, log_end: int) -> HAConnectionView:

@@ -1,18 +1,20 @@
 """What a consumer asks of brokers, beside the messages themselves: offsets, members, locks, retries.
 
 A queue's master is asked. Offsets may be read, and committed, at any replica while there is no master;
-what changes the group's messages or locks is the master's alone.
+what changes the group's messages or locks is the master's alone. Whoever refuses because another replica is
+read is passed over for that one, which has the master's place from then on.
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 from tanist.client.consuming.retry_copy import make_retry_copy
 from tanist.client.errors import NoRoute
 from tanist.client.received import ReceivedMessage
 from tanist.client.sending.send_request import STATUSES
 from tanist.client.session.session import Session
-from tanist.errors import ConnectFailed, MQError, RemotingError, ResponseError
+from tanist.errors import ConnectFailed, ConnectionLost, MQError, RemotingError, ResponseError
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import SubscriptionData
@@ -32,7 +34,7 @@ from tanist.protocol.headers.offsets import (
 )
 from tanist.protocol.headers.send import ConsumerSendBackRequest
 from tanist.protocol.java_json import decode_java_json
-from tanist.protocol.response_errors import NotMaster
+from tanist.protocol.response_errors import NotMaster, NotReadable
 
 _OFFSET_OR_NONE = frozenset({int(ResponseCode.SUCCESS), int(ResponseCode.QUERY_NOT_FOUND)})
 _MEMBERS_OR_NONE = frozenset({int(ResponseCode.SUCCESS), int(ResponseCode.SYSTEM_ERROR)})
@@ -57,7 +59,8 @@ class BrokerCalls:
             consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id
         )
         answer = await self._ask(
-            await self._some_replica(queue),
+            queue.broker_name,
+            partial(self._some_replica, queue.topic, queue.broker_name),
             RequestCode.QUERY_CONSUMER_OFFSET,
             header,
             accepted=_OFFSET_OR_NONE,
@@ -67,14 +70,25 @@ class BrokerCalls:
         return answer.header(ConsumerOffsetResponse).consumer_offset
 
     async def commit_offset(self, queue: MessageQueue, consumer_offset: QueueOffset) -> None:
-        """Have the group stand at ``consumer_offset``."""
+        """Have the group stand at ``consumer_offset``.
+
+        If the replica that is read changes meanwhile, it is committed where it is read next: the one before
+        may have stopped taking offsets a moment ago.
+        """
         header = UpdateConsumerOffsetRequest(
             consumer_group=self._group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             consumer_offset=consumer_offset,
         )
-        await self._ask(await self._some_replica(queue), RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        broker_name, code = queue.broker_name, RequestCode.UPDATE_CONSUMER_OFFSET
+        locate = partial(self._some_replica, queue.topic, broker_name)
+        try:
+            await self._ask(broker_name, locate, code, header)
+        except (NotReadable, ConnectFailed, ConnectionLost):
+            if not await self._session.readers.found(broker_name, self._session.settings.timeout_s):
+                raise
+            await self._ask(broker_name, locate, code, header)
 
     async def max_offset(self, queue: MessageQueue) -> QueueOffset:
         """One past the last message of a queue."""
@@ -110,8 +124,8 @@ class BrokerCalls:
             max_reconsume_times=max_retries,
             broker_name=queue.broker_name,
         )
-        address = await self._master(queue.topic, queue.broker_name)
-        await self._ask(address, RequestCode.CONSUMER_SEND_MSG_BACK, header)
+        locate = partial(self._master, queue.topic, queue.broker_name)
+        await self._ask(queue.broker_name, locate, RequestCode.CONSUMER_SEND_MSG_BACK, header)
 
     async def send_copy(self, message: ReceivedMessage, *, delay_level: int = 0, max_retries: int) -> None:
         """Send a copy of the message to the group's retry topic, for when its broker does not do it.
@@ -142,9 +156,8 @@ class BrokerCalls:
         """
         answer = await self._ask_some_broker(
             topic,
-            lambda: Command.request(
-                RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest(consumer_group=self._group)
-            ),
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+            ConsumerGroupRequest(consumer_group=self._group),
             accepted=_MEMBERS_OR_NONE,
         )
         if answer.code == ResponseCode.SYSTEM_ERROR:
@@ -158,22 +171,20 @@ class BrokerCalls:
                 client_id=self._session.client_id, group=self._group, subscription_data=subscription
             )
         )
-        await self._ask_some_broker(
-            subscription.topic, lambda: Command.request(RequestCode.CHECK_CLIENT_CONFIG, body=body)
-        )
+        await self._ask_some_broker(subscription.topic, RequestCode.CHECK_CLIENT_CONFIG, body=body)
 
     async def lock(self, broker_name: str, queues: Iterable[MessageQueue]) -> frozenset[MessageQueue]:
         """Lock queues of one broker for this client; those that it holds now."""
         wanted = list(queues)
-        address = await self._master(wanted[0].topic, broker_name)
-        answer = await self._ask(address, RequestCode.LOCK_BATCH_MQ, body=self._locks(wanted))
+        locate = partial(self._master, wanted[0].topic, broker_name)
+        answer = await self._ask(broker_name, locate, RequestCode.LOCK_BATCH_MQ, body=self._locks(wanted))
         return frozenset(decode_java_json(answer.body, LockedQueues).queues).intersection(wanted)
 
     async def unlock(self, broker_name: str, queues: Iterable[MessageQueue]) -> None:
         """Give up locks on queues of one broker, so that another member gets them at once."""
         held = list(queues)
-        address = await self._master(held[0].topic, broker_name)
-        await self._ask(address, RequestCode.UNLOCK_BATCH_MQ, body=self._locks(held))
+        locate = partial(self._master, held[0].topic, broker_name)
+        await self._ask(broker_name, locate, RequestCode.UNLOCK_BATCH_MQ, body=self._locks(held))
 
     def _locks(self, queues: list[MessageQueue]) -> bytes:
         return encode_body(
@@ -181,55 +192,75 @@ class BrokerCalls:
         )
 
     async def _ask_offset(self, queue: MessageQueue, code: RequestCode, header: Header) -> QueueOffset:
-        answer = await self._ask(await self._some_replica(queue), code, header)
+        locate = partial(self._some_replica, queue.topic, queue.broker_name)
+        answer = await self._ask(queue.broker_name, locate, code, header)
         return answer.header(QueueOffsetResponse).queue_offset
 
     async def _ask(
         self,
-        address: str,
+        broker_name: str,
+        locate: Callable[[], Awaitable[str]],
         code: RequestCode,
         header: Header | None = None,
         *,
         body: bytes = b"",
         accepted: frozenset[int] = _ONLY_SUCCESS,
     ) -> Command:
-        request = Command.request(code, header, body=body)
-        try:
-            return await self._session.wire.ask(address, request, accepted=accepted)
-        except (ConnectFailed, ResponseError) as error:
-            if isinstance(error, ConnectFailed | NotMaster):
-                self._session.routes.lost(address)
-            elif error.refresh_route:
-                self._session.routes.suspect()
-            raise
+        """The answer of the replica that ``locate`` finds, or of the one that is read if that refuses."""
+        routes = self._session.routes
+        tried: set[str] = set()
+        while True:
+            address = await locate()
+            tried.add(address)
+            request = Command.request(code, header, body=body)
+            try:
+                return await self._session.wire.ask(address, request, accepted=accepted)
+            except NotReadable as refusal:
+                await self._session.readers.follow(broker_name, address, refusal)
+                if routes.table.some_replica_of(broker_name) in (None, *tried):
+                    raise
+            except (ConnectFailed, ResponseError) as error:
+                if isinstance(error, ConnectFailed | NotMaster):
+                    routes.lost(address)
+                elif error.refresh_route:
+                    routes.suspect()
+                raise
 
     async def _ask_some_broker(
-        self, topic: str, make_request: Callable[[], Command], *, accepted: frozenset[int] = _ONLY_SUCCESS
+        self,
+        topic: str,
+        code: RequestCode,
+        header: Header | None = None,
+        *,
+        body: bytes = b"",
+        accepted: frozenset[int] = _ONLY_SUCCESS,
     ) -> Command:
-        """The answer of any broker of the topic: all would say the same. Who is silent is passed over."""
+        """The answer of any broker of the topic: all would say the same.
+
+        Who is silent is passed over, and so is a broker of which no replica is read now.
+        """
         route = await self._session.routes.find(topic)
-        brokers = [addresses for addresses in route.replicas.values() if addresses]
+        brokers = [name for name, addresses in route.replicas.items() if addresses]
         failure: Exception = NoRoute(topic, "its route names no broker")
-        for addresses in random.sample(brokers, len(brokers)):
+        for broker_name in random.sample(brokers, len(brokers)):
+            locate = partial(self._some_replica, topic, broker_name)
             try:
-                return await self._session.wire.ask(
-                    addresses[min(addresses)], make_request(), accepted=accepted
-                )
-            except RemotingError as error:
+                return await self._ask(broker_name, locate, code, header, body=body, accepted=accepted)
+            except (RemotingError, NotReadable) as error:
                 self._session.routes.suspect()
                 failure = error
         raise failure
 
-    async def _some_replica(self, queue: MessageQueue) -> str:
-        """The address of the queue's master or, while there is none, of another replica."""
+    async def _some_replica(self, topic: str, broker_name: str) -> str:
+        """The address of the broker's master or, while there is none, of another replica."""
         table = self._session.routes.table
-        address = table.some_replica_of(queue.broker_name)
+        address = table.some_replica_of(broker_name)
         if address is None:
-            await self._session.routes.find(queue.topic)
-            address = table.some_replica_of(queue.broker_name)
+            await self._session.routes.find(topic)
+            address = table.some_replica_of(broker_name)
         if address is None:
             self._session.routes.suspect()
-            raise NoRoute(queue.topic, f"its route names no replica of broker {queue.broker_name}")
+            raise NoRoute(topic, f"its route names no replica of broker {broker_name}")
         return address
 
     async def _master(self, topic: str, broker_name: str) -> str:

@@ -31,11 +31,13 @@ from tanist.client.tracing.tracer import Tracer
 from tanist.clock import Clock
 from tanist.errors import MQError
 from tanist.model.integers import INT32_MAX
+from tanist.protocol.response_errors import NotMaster
 
 _log = logging.getLogger(__name__)
 
 NOT_SENT_BACK_S = 5.0
-"""When a message comes again from here because no broker takes it."""
+"""When a message comes again from here because no broker takes it, the first time; then each time later."""
+_MOST_DOUBLINGS = 4
 _SEND_BACK_TRIES = 3
 
 MessageHandler: TypeAlias = Callable[[ReceivedMessage], Awaitable[object]]
@@ -155,19 +157,29 @@ class Delivery:
             self._finish(owned, message)
             self._let_go(owned)
         else:
-            await self._try_again(owned, message, NOT_SENT_BACK_S)
+            # It may be long until one does, and there may be many such messages.
+            doublings = min(message.reconsume_times, _MOST_DOUBLINGS)
+            await self._try_again(owned, message, NOT_SENT_BACK_S * 2**doublings)
 
     async def _is_sent_back(self, owned: OwnedQueue, message: ReceivedMessage, delay_level: int) -> bool:
         backoff = Backoff()
-        # Its own broker needs only to be told where it lies; a copy can go to any.
-        for send in (*(self._calls.send_back,) * _SEND_BACK_TRIES, self._calls.send_copy):
-            if owned.is_dropped:
-                # Whoever has its queue now gets it anyway.
-                return False
+        tries_left = _SEND_BACK_TRIES
+        # If its queue goes, whoever has that next gets it anyway.
+        while not owned.is_dropped:
+            # Its own broker needs only to be told where it lies; a copy can go to any.
+            send = self._calls.send_back if tries_left else self._calls.send_copy
             try:
                 await send(message, delay_level=delay_level, max_retries=self._max_reconsume_times)
             except MQError as error:
-                _log.warning("message not sent back message=%r error=%s", message, error)
+                if not tries_left:
+                    _log.warning("message not sent back message=%r error=%s", message, error)
+                    return False
+                _log.debug("message not sent back yet message=%r error=%s", message, error)
+                if isinstance(error, NotMaster) and error.master_address is None:
+                    # There is no master now, and there will be none a moment later.
+                    tries_left = 0
+                    continue
+                tries_left -= 1
                 await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
             else:
                 return True

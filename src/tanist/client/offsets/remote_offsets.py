@@ -15,6 +15,7 @@ from tanist.clock import Clock
 from tanist.errors import MQError
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
+from tanist.protocol.response_errors import NotReadable
 
 RECOMMIT_S = 25.0
 """After this time an offset is committed again that has not moved.
@@ -93,7 +94,9 @@ class RemoteOffsets:
         failures = {queue: error for queue, commit in commits.items() if (error := commit.result())}
         if failures:
             queue, error = next(iter(failures.items()))
-            _log.warning("offsets not committed queues=%d first=%s error=%s", len(failures), queue, error)
+            # While nobody of a group is read, which happens whenever its reader changes, they wait.
+            level = logging.INFO if isinstance(error, NotReadable) else logging.WARNING
+            _log.log(level, "offsets not committed queues=%d first=%s error=%s", len(failures), queue, error)
         return frozenset(failures)
 
     def remove(self, queue: MessageQueue) -> None:

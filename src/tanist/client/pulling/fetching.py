@@ -15,7 +15,7 @@ from tanist.model.subscription import SubscriptionData
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.pull import PullMessageRequest, PullSysFlag
-from tanist.protocol.response_errors import error_of
+from tanist.protocol.response_errors import NotReadable, error_of
 
 DEFAULT_COUNT = 32
 SUSPEND_S = 15.0
@@ -26,6 +26,9 @@ _LATE_S = 15.0
 
 _MOST_AT_SLAVE_MS = 5000
 """How long a slave keeps a pull, so that its master is read soon after it is back."""
+
+_LOOK_AGAIN_S = 10.0
+"""A queue whose reader is sought is tried again after this time: somebody may have been mistaken."""
 
 _COMMIT = int(PullSysFlag.COMMIT_OFFSET)
 _SUSPEND = int(PullSysFlag.SUSPEND)
@@ -53,6 +56,7 @@ class Fetcher:
         self._session = session
         self._group = group
         self._choices: dict[MessageQueue, ReplicaChoice] = {}
+        session.readers.on_reader(self._on_reader)
 
     async def fetch(
         self,
@@ -89,16 +93,17 @@ class Fetcher:
             sub_version=0 if is_by_hand else subscription.sub_version,
             expression_type=subscription.expression_type,
         )
+        routes = self._session.routes.table
         choice = self._choices.setdefault(queue, ReplicaChoice())
-        tried: set[int] = set()
+        tried: set[str] = set()
         failure: MQError = NoRoute(queue.topic, f"its route names no replica of broker {queue.broker_name}")
         while True:
             replicas = await self._replicas(queue)
             choice.on_route(replicas)
             broker_id = choice.choose(self._now_s())
-            if broker_id is None or broker_id in tried:
+            if broker_id is None or replicas[broker_id] in tried:
                 raise failure
-            tried.add(broker_id)
+            tried.add(replicas[broker_id])
             answer = await self._pull(choice, queue.broker_name, broker_id, replicas[broker_id], request)
             if isinstance(answer, Command):
                 fetched = read_answer(answer, queue, offset, subscription=subscription, broker_id=broker_id)
@@ -108,6 +113,10 @@ class Fetcher:
                 choice.on_refused(broker_id, fetched.suggested_id, self._now_s())
                 answer = ReplicaBehind(replicas[broker_id], offset=offset, max_offset=fetched.max_offset)
             failure = answer
+            if isinstance(failure, NotReadable):
+                await self._session.readers.follow(queue.broker_name, replicas[broker_id], failure)
+                if routes.master_of(queue.broker_name) == failure.reader_address:
+                    choice.on_reader()
 
     def forget(self, queue: MessageQueue) -> None:
         """The queue is not read any more."""
@@ -116,6 +125,18 @@ class Fetcher:
     async def wait_for_route(self, timeout_s: float) -> None:
         """Wait until a route is another one, for what failed may work then; so long at most."""
         await self._session.routes.changed(timeout_s)
+
+    async def introduce(self, queue: MessageQueue) -> bool:
+        """Tell the queue's broker of our subscription; False if it was told before, or can not be."""
+        address = self._session.routes.table.some_replica_of(queue.broker_name)
+        return address is not None and await self._session.heartbeats.greet(address)
+
+    async def wait_for_reader(self, queue: MessageQueue) -> bool:
+        """Wait until it is known who may be read; False if nobody is there to tell."""
+        if not self._session.readers.is_sought(queue.broker_name):
+            return False
+        await self._session.routes.changed(_LOOK_AGAIN_S)
+        return True
 
     async def _pull(
         self,
@@ -145,6 +166,7 @@ class Fetcher:
             choice.on_lost(broker_id, self._now_s())
             if broker_id == MASTER_ID:
                 self._session.routes.seek_master(broker_name)
+                self._session.readers.seek(broker_name)
             else:
                 self._session.routes.suspect()
             return error
@@ -160,6 +182,11 @@ class Fetcher:
             raise failure
         choice.on_refused(broker_id, suggested, self._now_s())
         return failure
+
+    def _on_reader(self, broker_name: str) -> None:
+        for queue, choice in self._choices.items():
+            if queue.broker_name == broker_name:
+                choice.on_reader()
 
     async def _replicas(self, queue: MessageQueue) -> Mapping[int, str]:
         routes = self._session.routes

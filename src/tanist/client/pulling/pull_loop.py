@@ -21,6 +21,7 @@ from tanist.errors import MQError
 from tanist.log import ToldFailures
 from tanist.model.offsets import QueueOffset
 from tanist.model.subscription import SubscriptionData
+from tanist.protocol.response_errors import NotReadable, SubscriptionUnknown
 
 _log = logging.getLogger(__name__)
 
@@ -76,9 +77,14 @@ class PullLoop:
                     owned.queue, offset, subscription=subscription, max_count=count
                 )
             except MQError as error:
+                if isinstance(error, SubscriptionUnknown) and await self._fetcher.introduce(owned.queue):
+                    continue
                 if failures.is_news(owned.queue, str(error)):
-                    _log.warning("pull failed queue=%s error=%s", owned.queue, error)
-                await self._fetcher.wait_for_route(backoff.next_s(random.random()))  # noqa: S311
+                    # That nobody is read for a moment is nothing unusual where a coordinator says who is.
+                    level = logging.INFO if isinstance(error, NotReadable) else logging.WARNING
+                    _log.log(level, "pull failed queue=%s error=%s", owned.queue, error)
+                if not await self._fetcher.wait_for_reader(owned.queue):
+                    await self._fetcher.wait_for_route(backoff.next_s(random.random()))  # noqa: S311
                 continue
             failures.is_over(owned.queue)
             owned.pulled_ms = self._clock.now_ms()

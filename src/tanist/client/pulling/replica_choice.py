@@ -7,7 +7,8 @@
 A replica that refused or was lost rests: it is not asked for a while, a longer one each time, unless
 all others rest too. Its rest ends early if the route gives it a new address, and a refusal's also if
 another replica refuses in favour of it: who may be read has changed then. A suggestion that comes with an
-answer ends no rest, because a slave of RocketMQ suggests its master whatever became of that.
+answer ends no rest, because a slave of RocketMQ suggests its master whatever became of that. Where a
+coordinator says who is read, that one has the master's place, and rests no more when it is named.
 
 ``choose`` names one replica. That no two are read at a time is the caller's part: a queue has one fetch
 under way at most, and the next replica is chosen when that one is over.
@@ -67,6 +68,11 @@ class ReplicaChoice:
         """A replica answered, and said which one to read from next."""
         self._rests.pop(broker_id, None)
         self._wanted = suggested
+
+    def on_reader(self) -> None:
+        """It is known again who may be read, and that one is in the master's place."""
+        self._rests.pop(MASTER_ID, None)
+        self._wanted = MASTER_ID
 
     def on_refused(self, broker_id: int, suggested: int | None, now_s: float) -> None:
         """A replica does not let us read; it may have said which one does."""

@@ -19,12 +19,14 @@ from tanist.client.pulling.fetched import Fetched
 from tanist.client.queues.assignment import Corrections, plan, share_of
 from tanist.client.queues.owned_queue import OwnedQueue
 from tanist.client.queues.owned_queues import OwnedQueues
+from tanist.client.queues.settled_members import SettledMembers
 from tanist.client.session.session import Session
 from tanist.client.session.tasks import OwnedTasks, wait_at_most
 from tanist.errors import MQError
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
 from tanist.model.topics import RETRY_PREFIX
+from tanist.protocol.response_errors import NotReadable
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +65,11 @@ class Rebalancer:
         self._lock = asyncio.Lock()
         self._is_stopped = False
         self._is_due = asyncio.Event()
+        self._settled = SettledMembers()
         session.routes.on_change(self._on_route)
+        self._masters: dict[str, str] = {}
+        session.routes.on_master(self._on_master)
+        session.readers.on_reader(self._on_reader)
 
     def start(self) -> None:
         """Go on in the background."""
@@ -137,7 +143,9 @@ class Rebalancer:
     async def _persist_for_ever(self) -> None:
         while True:
             await asyncio.sleep(PERSIST_S)
-            await self.owned.persist()
+            while await self.owned.persist():
+                # Not kept yet, maybe because nobody is read now: once more when that changes.
+                await self._session.routes.changed(PERSIST_S)
 
     async def _rebalance(self) -> bool:
         is_complete = await self.owned.renew_locks()
@@ -145,8 +153,9 @@ class Rebalancer:
             try:
                 is_complete &= await self._rebalance_topic(topic)
             except MQError as error:
-                # A new group's retry topic takes a moment to come.
-                level = logging.DEBUG if topic.startswith(RETRY_PREFIX) else logging.WARNING
+                # A new group's retry topic takes a moment to come. Queues are kept while nobody is read.
+                level = logging.INFO if isinstance(error, NotReadable) else logging.WARNING
+                level = logging.DEBUG if topic.startswith(RETRY_PREFIX) else level
                 _log.log(level, "not rebalanced group=%s topic=%s error=%s", self._member.group, topic, error)
                 is_complete = False
         return is_complete
@@ -154,10 +163,12 @@ class Rebalancer:
     async def _rebalance_topic(self, topic: str) -> bool:
         route = await self._session.routes.find(topic)
         wanted: Collection[MessageQueue] = route.subscribe_queues
+        is_settled = True
         if not self._member.is_broadcasting:
-            members = await self._members(topic)
-            if not members:
+            listed = await self._members(topic)
+            if self._session.client_id not in listed:
                 return False
+            members, is_settled = self._settled.take(topic, listed, self._session.clock.monotonic_s())
             wanted = share_of(
                 self._member.group,
                 self._session.client_id,
@@ -168,12 +179,13 @@ class Rebalancer:
         change = plan([queue for queue in self.owned.by_queue if queue.topic == topic], wanted)
         self.owned.keep(change.to_keep)
         is_given_up = await self.owned.give_up(change.to_drop)
-        return await self.owned.take(change.to_take) and is_given_up
+        return await self.owned.take(change.to_take) and is_given_up and is_settled
 
     async def _members(self, topic: str) -> list[str]:
+        """As a broker lists them. Whose queues they are follows only if it lists us."""
         members = await self._calls.members(topic)
         if self._session.client_id not in members:
-            # A broker that has just started does not know us. Our queues are still ours.
+            # A broker that has just started, or is just read, does not know us. Our queues are still ours.
             await self._session.heartbeats.beat()
             members = await self._calls.members(topic)
         return members
@@ -198,6 +210,19 @@ class Rebalancer:
                     "offset corrected again and again, nothing is consumed group=%s queue=%s corrections=%d",
                     *(group, queue, count),
                 )
+        self.soon()
+
+    def _on_master(self, broker_name: str) -> None:
+        master = self._session.routes.table.master_of(broker_name)
+        if master is not None:
+            before = self._masters.get(broker_name, master)
+            self._masters[broker_name] = master
+            if master != before:
+                self._on_reader(broker_name)
+
+    def _on_reader(self, _broker_name: str) -> None:
+        """Locks are renewed at once where reading goes on, before anybody else could get them."""
+        self._settled.on_reader(self._session.clock.monotonic_s())
         self.soon()
 
     def _on_route(self, topic: str) -> None:

@@ -21,6 +21,7 @@ from tanist.protocol.bodies.client import HeartbeatData
 from tanist.protocol.codes import RequestCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.client import UnregisterClientRequest
+from tanist.protocol.response_errors import NotReadable
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +51,11 @@ class Heartbeats:
         self._known: set[str] = set()  # They know us, by the connection that there is now.
         self._failures = ToldFailures()
         self._introduced: set[str] = set()  # They have answered, or failed to, since the last connection.
+        self._refused: set[str] = set()  # They are not read, and do not want to know.
+        self._greeting: dict[str, asyncio.Task[MQError | None]] = {}
         self._is_due = asyncio.Event()
+        self.on_refused: Callable[[str], None] = lambda _address: None
+        """Told the address of a broker that does not let us in because another replica is read."""
 
     def start(self) -> None:
         self._tasks.start(self._beat(), "heartbeats")
@@ -74,13 +79,35 @@ class Heartbeats:
         # Else it is told again anyway, with pauses: it may be one that hangs up whenever we come.
 
     async def beat(self) -> bool:
-        """Tell all brokers now; whether all of them know."""
-        return not any(await self._tell_all())
+        """Tell all brokers now; whether all of them know that are to know."""
+        failures = await self._tell_all()
+        return all(failure is None or isinstance(failure, NotReadable) for failure in failures)
+
+    async def greet(self, address: str) -> bool:
+        """Tell a broker that is to be read from now on, unless it knows; it is told again if that fails.
+
+        All who ask at the same time share one heartbeat. True if the broker has heard of us only now.
+        """
+        self._refused.discard(address)
+        if address in self._known:
+            return False
+        greeting = self._greeting.get(address)
+        if greeting is None:
+            body = encode_body(self._describe())
+            greeting = self._tasks.start(self._tell(address, body), f"greet {address}")
+            self._greeting[address] = greeting
+            greeting.add_done_callback(lambda _: self._greeting.pop(address, None))
+        await asyncio.wait([greeting])
+        return address in self._known
 
     async def join(self) -> None:
         """Tell all brokers for the first time. Raises NoPermission if not one of them lets us in."""
         failures = await self._tell_all()
-        refusals = [failure for failure in failures if isinstance(failure, NoPermission)]
+        refusals = [
+            failure
+            for failure in failures
+            if isinstance(failure, NoPermission) and not isinstance(failure, NotReadable)
+        ]
         if refusals and len(refusals) == len(failures):
             raise refusals[0]
 
@@ -89,9 +116,11 @@ class Heartbeats:
         data = self._describe()
         # Consumers may read from slaves, too: those have to know their subscriptions.
         addresses = self._table.addresses(only_masters=not data.consumer_data_set)
-        self._told.intersection_update(addresses)
-        self._known.intersection_update(addresses)
-        self._introduced.intersection_update(addresses)
+        for known in (self._told, self._known, self._introduced, self._refused):
+            known.intersection_update(addresses)
+        if self._refused:
+            masters = self._table.addresses(only_masters=True)
+            addresses = [one for one in addresses if one in masters or one not in self._refused]
         body = encode_body(data)
         return await asyncio.gather(*(self._tell(address, body) for address in addresses))
 
@@ -114,8 +143,12 @@ class Heartbeats:
 
     async def _beat(self) -> None:
         backoff, now_s = Backoff(), asyncio.get_running_loop().time
+        next_period_s = now_s() + self._period_s
         while True:
             self._is_due.clear()
+            if now_s() >= next_period_s:
+                self._refused.clear()
+                next_period_s = now_s() + self._period_s
             wait_s = self._period_s
             next_s = now_s() + _LEAST_APART_S
             if await self.beat():
@@ -137,6 +170,9 @@ class Heartbeats:
             self._told.discard(address)
             self._known.discard(address)
             self._introduced.add(address)
+            if isinstance(error, NotReadable):
+                self._refuse(address)
+                return error
             if self._failures.is_news(address, str(error)):
                 _log.warning("heartbeat failed broker=%s error=%s", address, error)
             return error
@@ -144,6 +180,12 @@ class Heartbeats:
         self._known.add(address)
         self._introduced.add(address)
         return None
+
+    def _refuse(self, address: str) -> None:
+        """A broker does not let us in. It is asked again when it is read, and else with the next period."""
+        self._refused.add(address)
+        self._wire.hang_up(address, "it is not read")
+        self.on_refused(address)
 
     async def _take_leave(self, address: str, header: UnregisterClientRequest) -> None:
         request = Command.request(RequestCode.UNREGISTER_CLIENT, header)

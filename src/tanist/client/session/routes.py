@@ -5,9 +5,13 @@ gone, or has just started and knows nothing yet, stops nobody.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from tanist.model.route import MASTER_ID, MessageQueue, TopicRouteData
+
+_MAX_REMEMBERED = 8
+"""How many addresses of a broker are kept, also those that it has no more."""
 
 
 class TopicRoute:
@@ -70,14 +74,28 @@ class TopicRoute:
         return tuple(queues)
 
 
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Who is read instead of the master that a route names."""
+
+    address: str
+    routed: Mapping[int, str]
+    """What the route said when it was named. A route that says something else knows better."""
+
+
 class RouteTable:
     """All routes that a client has, and the brokers they name."""
 
     def __init__(self) -> None:
         self._routes: dict[str, TopicRoute] = {}
+        self._routed: dict[str, dict[int, str]] = {}
         self._replicas: dict[str, dict[int, str]] = {}
         self._is_led = False
         """Whether a replica said of a master what no route says."""
+        self._readers: dict[str, _Reader] = {}
+        self._terms: dict[str, int] = {}
+        """The newest slave consumption of each broker that was heard of."""
+        self._remembered: dict[str, dict[str, None]] = {}
 
     @property
     def topics(self) -> list[str]:
@@ -101,18 +119,53 @@ class RouteTable:
             self._routes[topic] = TopicRoute(topic, data)
         if is_news or self._is_led:
             # Brokers that no route names any more are forgotten, and so is what others said of a master.
-            self._replicas = {
+            self._routed = {
                 name: addrs for route in self._routes.values() for name, addrs in route.replicas.items()
             }
+            self._readers = {
+                name: reader
+                for name, reader in self._readers.items()
+                if self._routed.get(name, {}) == reader.routed
+            }
+            self._replicas = self._routed | {
+                name: _led_by(reader.address, reader.routed) for name, reader in self._readers.items()
+            }
             self._is_led = False
+            for name, addrs in self._routed.items():
+                self._remember(name, *addrs.values())
         return is_news
 
     def believe(self, broker_name: str, master: str) -> None:
         """A replica says that its master is at this address. It counts until the next route comes."""
         known = self._replicas.get(broker_name, {})
-        slaves = {id_: addr for id_, addr in known.items() if id_ != MASTER_ID and addr != master}
-        self._replicas = {**self._replicas, broker_name: {MASTER_ID: master, **slaves}}
+        self._replicas = {**self._replicas, broker_name: _led_by(master, known)}
         self._is_led = True
+
+    def believe_reader(self, broker_name: str, reader: str, *, term: int, is_sure: bool = False) -> bool:
+        """Somebody says that this replica is read, in this term; False if something newer is known.
+
+        It takes the master's place until a route says something else than now. ``is_sure`` is for what the
+        reader says of itself, which counts also if terms were counted anew.
+        """
+        if term < self.term_of(broker_name) and not is_sure:
+            return False
+        self._terms[broker_name] = term
+        self._remember(broker_name, reader)
+        if self.master_of(broker_name) != reader:
+            routed = self._routed.get(broker_name, {})
+            self._readers[broker_name] = _Reader(reader, routed)
+            self._replicas = {**self._replicas, broker_name: _led_by(reader, routed)}
+        return True
+
+    def term_of(self, broker_name: str) -> int:
+        """The newest slave consumption of the broker that was heard of; 0 if there was none."""
+        return self._terms.get(broker_name, 0)
+
+    def addresses_of(self, broker_name: str) -> list[str]:
+        """All addresses of a broker's replicas: those of its route, then those that it had before."""
+        known = self._replicas.get(broker_name, {})
+        in_order = [known[broker_id] for broker_id in sorted(known)]
+        return list(dict.fromkeys((*in_order, *reversed(self._remembered.get(broker_name, {})))))
 
     def topic_of(self, broker_name: str) -> str | None:
         """A topic whose route names the broker."""
@@ -137,3 +190,18 @@ class RouteTable:
             if broker_id == MASTER_ID or not only_masters
         )
         return list(dict.fromkeys(found))
+
+    def _remember(self, broker_name: str, *addresses: str) -> None:
+        """Keep addresses, the last ones at the end; the oldest ones are forgotten if they are too many."""
+        kept = self._remembered.setdefault(broker_name, {})
+        for address in addresses:
+            kept.pop(address, None)
+            kept[address] = None
+        for oldest in list(kept)[:-_MAX_REMEMBERED]:
+            del kept[oldest]
+
+
+def _led_by(master: str, known: Mapping[int, str]) -> dict[int, str]:
+    """The replicas with this one as the master; the one that was is at no known id then."""
+    slaves = {id_: addr for id_, addr in known.items() if id_ != MASTER_ID and addr != master}
+    return {MASTER_ID: master, **slaves}

@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping
 
 from tanist.client.session.heartbeats import Heartbeats
 from tanist.client.session.nameservers import NameServers
+from tanist.client.session.readers import Readers
 from tanist.client.session.route_keeper import RouteKeeper
 from tanist.client.session.tasks import OwnedTasks
 from tanist.client.session.wire import Wire
 from tanist.client.settings import ClientSettings, make_client_id
+from tanist.model.route import MASTER_ID
 from tanist.protocol.bodies.client import HeartbeatData
 from tanist.remoting import Handler
 
@@ -42,6 +44,8 @@ class Session:
             describe=lambda: describe(self.client_id),
             period_s=settings.heartbeat_s,
         )
+        self.readers = Readers(self.wire, self.routes, self.heartbeats, self.tasks, clock=self.clock)
+        self.heartbeats.on_refused = self._on_refused
         self._name_servers = frozenset(settings.namesrv)
         self.routes.on_change(lambda _topic: self.heartbeats.soon())
 
@@ -61,6 +65,12 @@ class Session:
         if address not in self._name_servers:
             self.heartbeats.meet(address)
             self.routes.reached(address)
+
+    def _on_refused(self, address: str) -> None:
+        """A broker does not let us in because it is not read. If it should be, find out who is."""
+        for broker_name, replicas in self.routes.table.replicas.items():
+            if address in replicas.values() and replicas.get(MASTER_ID, address) == address:
+                self.readers.seek(broker_name)
 
     def _on_disconnect(self, address: str) -> None:
         if address not in self._name_servers:

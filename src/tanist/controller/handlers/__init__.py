@@ -2,14 +2,16 @@
 
 from functools import partial
 
-from tanist.controller.handlers import groups, heartbeats, status
+from tanist.controller.handlers import groups, heartbeats, registry, status
 from tanist.controller.handlers.context import Context, Handle
 from tanist.remoting import Handler
 
 __all__ = ["HANDLERS", "Context", "bound_handlers"]
 
 HANDLERS: dict[int, Handle] = {
-    int(code): handle for family in (groups, heartbeats, status) for code, handle in family.HANDLERS.items()
+    int(code): handle
+    for family in (groups, heartbeats, registry, status)
+    for code, handle in family.HANDLERS.items()
 }
 
 

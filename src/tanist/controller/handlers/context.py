@@ -11,6 +11,7 @@ from tanist.controller.keeping import GroupKeeper
 from tanist.controller.leading import Leading, NotLeading
 from tanist.controller.refusals import Refusals
 from tanist.controller.reigns import Reigns
+from tanist.controller.remote_sessions import RemoteSessions
 from tanist.controller.settings import LiveSettings
 from tanist.errors import ResponseError
 from tanist.protocol import Command, ResponseCode
@@ -38,6 +39,8 @@ class Context:
     limits: ServerLimits
     clock: Clock
     spawn: Callable[[Coroutine[Any, Any, None]], None]
+    remote_sessions: RemoteSessions | None
+    """None if our records are kept elsewhere, where brokers can go themselves."""
     refusals: Refusals = field(default_factory=Refusals)
     _lines: LineBudget = field(default_factory=LineBudget, init=False)
     _makings: set[Coroutine[Any, Any, Answer]] = field(

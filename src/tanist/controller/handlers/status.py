@@ -65,6 +65,9 @@ def figures(context: Context, request: Command, _connection: Connection) -> Comm
         "controllerIsLeader": str(leading.is_leading).lower(),
         "controllerLeaderAddress": leading.leader_address or "",
         "controllerRegistrySession": leading.session.value,
+        "controllerRemoteSessions": str(
+            0 if context.remote_sessions is None else context.remote_sessions.count
+        ),
         "controllerGroups": str(len(context.keeper.records)),
         "controllerLiveReplicas": str(context.reigns.live.count),
         "controllerElections": str(context.reigns.election_count),

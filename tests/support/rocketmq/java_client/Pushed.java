@@ -91,6 +91,10 @@ final class Pushed implements Scenario.Named {
             scenario.find(options, Pushed.class).consumer.suspend();
             return null;
         });
+        scenario.step("resume", options -> {
+            scenario.find(options, Pushed.class).consumer.resume();
+            return null;
+        });
         scenario.step("rebalance", options -> {
             scenario.find(options, Pushed.class).consumer.getDefaultMQPushConsumerImpl().getmQClientFactory()
                 .rebalanceImmediately();

@@ -29,6 +29,7 @@ public final class Scenario {
         Sending.addTo(this);
         Pushed.addTo(this);
         Pulled.addTo(this);
+        Reading.addTo(this);
         Replying.addTo(this);
         Load.addTo(this);
         Latency.addTo(this);

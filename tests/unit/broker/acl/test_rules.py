@@ -160,6 +160,8 @@ def test_any_text_may_stand_where_the_signature_belongs(signature: str) -> None:
         (C.DELETE_SUBSCRIPTIONGROUP, {}, "request code 207 needs an admin's account"),
         (C.DELETE_TOPIC_IN_BROKER, {}, "request code 215 needs an admin's account"),
         (C.REBUILD_SLAVE, {}, "request code 20001 needs an admin's account"),
+        (C.END_SLAVE_CONSUME, {}, "request code 20006 needs an admin's account"),
+        (C.GET_SLAVE_CONSUME_STATUS, {}, None),
     ],
 )
 def test_a_request_needs_what_it_is_about(code: int, ext: dict[str, str], lack: str | None) -> None:

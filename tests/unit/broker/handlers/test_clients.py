@@ -20,17 +20,19 @@ from tanist.model.subscription import SQL92, SubscriptionData, subscribe
 from tanist.model.topics import TopicSysFlag, retry_topic
 from tanist.protocol.bodies import client as bodies
 from tanist.protocol.bodies import decode_java_json, encode_body
-from tanist.protocol.codes import RequestCode, ResponseCode
+from tanist.protocol.codes import Language, RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.frame import FrameDecoder
 from tanist.protocol.headers import Header
 from tanist.protocol.headers.client import HeartbeatResponse, UnregisterClientRequest
 from tanist.protocol.headers.common import ConsumerGroupRequest
 from tanist.protocol.headers.groups import ProducerGroupRequest
+from tanist.protocol.response_errors import NotReadable
 from tests.support import golden
 from tests.support.broker_tables import open_groups, open_topics
 from tests.support.clocks import FakeClock
 from tests.support.fake_connection import FakeConnection
+from tests.support.read_rights import OTHER_IS_READ, OWN, GivenRight
 
 HEARTBEAT = decode_java_json(golden.load("bodies")["heartbeat_data"]["text"].encode(), bodies.HeartbeatData)
 CLIENT_ID = "10.0.0.5@1234#5678"
@@ -399,3 +401,41 @@ def test_a_consumer_that_wants_its_queues_assigned_is_told_at_once_that_we_do_no
     answer = desk.ask(RequestCode.QUERY_ASSIGNMENT, body=query)
     assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     assert "clientRebalance" in (answer.remark or "")
+
+
+@pytest.mark.behaviour("S3-10")
+def test_a_consumer_is_not_taken_in_where_the_broker_may_not_be_read_but_its_producers_are(
+    tmp_path: Path,
+) -> None:
+    desk, connection = Desk(tmp_path), FakeConnection()
+    desk.state.read_right = GivenRight(OTHER_IS_READ)
+    assert HEARTBEAT.producer_data_set
+    with pytest.raises(NotReadable, match=f"^{OWN} is not readable: ") as refusal:
+        desk.handle(Command.request(RequestCode.HEART_BEAT, body=encode_body(HEARTBEAT)), connection)
+    assert refusal.value.code == ResponseCode.NO_PERMISSION
+    assert desk.state.clients.members() == {}
+    for producer in HEARTBEAT.producer_data_set:
+        assert desk.state.clients.producer_connections(producer.group_name) is not None
+
+
+@pytest.mark.parametrize("language", [Language.JAVA, Language.GO, Language.CPP])
+def test_a_stock_consumer_is_noted_where_the_broker_may_not_be_read(
+    tmp_path: Path, language: Language
+) -> None:
+    desk, connection = Desk(tmp_path), FakeConnection()
+    desk.state.read_right = GivenRight(OTHER_IS_READ)
+    desk.state.clients.listen()
+    request = Command.request(RequestCode.HEART_BEAT, body=encode_body(HEARTBEAT))
+    request.language = language
+    assert desk.handle(request, connection).code == ResponseCode.SUCCESS
+    (consumer,) = HEARTBEAT.consumer_data_set
+    assert desk.state.clients.find_consumer(consumer.group_name, HEARTBEAT.client_id) is not None
+    assert desk.state.groups.find(consumer.group_name) is None
+
+
+def test_a_client_that_only_produces_is_welcome_at_a_broker_that_may_not_be_read(tmp_path: Path) -> None:
+    desk, connection = Desk(tmp_path), FakeConnection()
+    desk.state.read_right = GivenRight(OTHER_IS_READ)
+    heartbeat = msgspec.structs.replace(HEARTBEAT, consumer_data_set=[])
+    answer = desk.handle(Command.request(RequestCode.HEART_BEAT, body=encode_body(heartbeat)), connection)
+    assert answer.code == ResponseCode.SUCCESS

@@ -1,10 +1,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tanist.broker import memory
 from tanist.broker.handlers.offsets import routes
+from tanist.broker.settings import BrokerRole
 from tanist.broker.state import BrokerState
 from tanist.model.groups import TRANSACTION_GROUP
 from tanist.model.offsets import QueueOffset
@@ -18,7 +20,7 @@ from tanist.protocol.headers.offsets import (
     QueryConsumerOffsetRequest,
     UpdateConsumerOffsetRequest,
 )
-from tests.support.broker_tables import Asker, open_state
+from tests.support.broker_tables import SETTINGS, Asker, open_state
 from tests.support.clocks import FakeClock
 from tests.support.messages import TOPIC, make_message
 
@@ -52,9 +54,16 @@ def _fill(state: BrokerState, clock: FakeClock, count: int, *, body_bytes: int =
     state.store.dispatch()
 
 
-def _query(broker: Asker, queue_id: int = 0, *, set_zero_if_not_found: bool | None = None) -> Command:
+def _query(
+    broker: Asker,
+    queue_id: int = 0,
+    *,
+    group: str = "G",
+    topic: str = TOPIC,
+    set_zero_if_not_found: bool | None = None,
+) -> Command:
     header = QueryConsumerOffsetRequest(
-        consumer_group="G", topic=TOPIC, queue_id=queue_id, set_zero_if_not_found=set_zero_if_not_found
+        consumer_group=group, topic=topic, queue_id=queue_id, set_zero_if_not_found=set_zero_if_not_found
     )
     return broker.ask(RequestCode.QUERY_CONSUMER_OFFSET, header)
 
@@ -226,3 +235,22 @@ def test_the_offsets_of_transactions_are_not_for_clients_to_move(state: BrokerSt
     )
     assert broker.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header).code == ResponseCode.NO_PERMISSION
     assert state.offsets.find(TRANSACTION_GROUP, HALF_TOPIC, 0) is None
+
+
+def test_a_slave_does_not_say_that_a_group_or_topic_has_no_offset_that_it_has_not_heard_of(
+    tmp_path: Path,
+) -> None:
+    slave = msgspec.structs.replace(SETTINGS, broker_role=BrokerRole.SLAVE, broker_id=1)
+    master, state = open_state(tmp_path / "master"), open_state(tmp_path / "slave", slave)
+    with master.store, state.store:
+        for one in (master, state):
+            one.topics.put(TopicConfig(topic_name=TOPIC))
+        group = master.groups.ensure("G")
+        assert group is not None
+        state.groups.put(group)
+        broker = Asker(routes(state))
+        # Told that there is none, a consumer begins where its program wants, and may pass over messages.
+        assert _query(broker).code == ResponseCode.QUERY_NOT_FOUND
+        assert _query(broker, group="New").code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+        assert _query(broker, topic="New").code == ResponseCode.TOPIC_NOT_EXIST
+        assert _query(Asker(routes(master)), group="New").code == ResponseCode.QUERY_NOT_FOUND

@@ -15,6 +15,7 @@ from tanist.broker.handlers import pull as pull_module
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.longpoll import ParkedPulls
 from tanist.broker.settings import BrokerRole, BrokerSettings
+from tanist.broker.slave_consume.permitted import Permitted
 from tanist.errors import ResponseError
 from tanist.model.groups import (
     TRANSACTION_GROUP,
@@ -26,7 +27,7 @@ from tanist.model.groups import (
 from tanist.model.subscription import SQL92, SubscriptionData, subscribe
 from tanist.model.topics import TopicConfig, retry_topic
 from tanist.protocol.bodies.client import ConsumerData, HeartbeatData
-from tanist.protocol.codes import FLAG_ONE_WAY, HeaderEncoding, RequestCode, ResponseCode
+from tanist.protocol.codes import FLAG_ONE_WAY, HeaderEncoding, Language, RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.frame import FrameDecoder, encode_command
 from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse
@@ -36,6 +37,14 @@ from tests.support.clocks import FakeClock
 from tests.support.conditions import turns, until
 from tests.support.fake_connection import FakeConnection, decode_answer
 from tests.support.messages import TOPIC, make_message
+from tests.support.read_rights import (
+    MASTER_IS_READ,
+    OTHER,
+    OTHER_IS_READ,
+    OWN,
+    SLAVE_IS_READ,
+    GivenRight,
+)
 from tests.support.working_broker import WorkingBroker, working_broker
 
 C = ResponseCode
@@ -77,11 +86,12 @@ class _Pulling:
         encoding: HeaderEncoding = HeaderEncoding.JSON,
         is_one_way: bool = False,
         connection: FakeConnection | None = None,
+        language: Language = Language.JAVA,
         **fields: Any,
     ) -> Command | None:
         """The answer, or None if there is none now. A refusal is the answer it becomes on the wire."""
         request = self.request(queue_offset, **fields)
-        request.encoding = encoding
+        request.encoding, request.language = encoding, language
         if is_one_way:
             request.flag |= FLAG_ONE_WAY
         (received,) = FrameDecoder().feed(encode_command(request))
@@ -895,3 +905,110 @@ class TestSql:
             assert bodies(answer) == [b"message 0 "]
 
         run(tmp_path, scenario)
+
+
+READ_SLAVE = msgspec.structs.replace(SETTINGS, broker_role=BrokerRole.SLAVE, broker_id=1)
+
+
+def _with_right(pulling: _Pulling, found: Permitted) -> GivenRight:
+    right = pulling.state.read_right = GivenRight(found)
+    return right
+
+
+@pytest.mark.behaviour("S3-16")
+def test_every_pull_is_refused_while_another_broker_is_read(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        right = _with_right(pulling, MASTER_IS_READ)
+        pulling.append("A")
+        assert pulling.code() == C.SUCCESS
+        right.found = OTHER_IS_READ
+        refused = pulling.pull(sys_flag=SUBSCRIPTION | COMMIT, consumer_offset=1)
+        assert refused is not None
+        assert (refused.code, refused.remark) == (
+            C.NO_PERMISSION,
+            f"{OWN} is not readable: another one is read",
+        )
+        assert pulling.state.offsets.find(G, TOPIC, 0) is None
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.behaviour("S3-16")
+def test_a_pull_that_waited_is_judged_again_when_a_message_comes(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        right = _with_right(pulling, MASTER_IS_READ)
+        pulling.park()
+        right.found = OTHER_IS_READ
+        pulling.append("A")
+        answer = await pulling.answer()
+        assert answer.code == C.NO_PERMISSION
+        assert answer.ext["readerAddress"] == OTHER
+
+    run(tmp_path, scenario)
+
+
+def test_all_that_wait_are_refused_at_once_and_name_who_is_read(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        right = _with_right(pulling, MASTER_IS_READ)
+        for queue_id in range(3):
+            pulling.park(queue_id=queue_id)
+        pulling.handler.refuse_all(right.refuse(OTHER_IS_READ))
+        refused = pulling.connection.take_sent()
+        assert {(one.code, one.ext["readerAddress"], one.ext["readTerm"]) for one in refused} == {
+            (C.NO_PERMISSION, OTHER, "2")
+        }
+        assert len(refused) == 3
+        # What comes later is served.
+        pulling.park()
+        pulling.append("A")
+        assert (await pulling.answer()).code == C.SUCCESS
+
+    run(tmp_path, scenario)
+
+
+def test_stock_clients_whose_pulls_wait_come_again_at_once_where_they_are_relayed(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        right = _with_right(pulling, MASTER_IS_READ)
+        pulling.append("A", "A")
+        pulling.park(2, language=Language.JAVA)
+        pulling.park(2, language=Language.PYTHON)
+        pulling.handler.refuse_all(right.refuse(OTHER_IS_READ), is_relayed=True)
+        again, refused = pulling.connection.take_sent()
+        assert (again.code, again.ext["nextBeginOffset"]) == (C.PULL_RETRY_IMMEDIATELY, "2")
+        assert refused.code == C.NO_PERMISSION
+
+    run(tmp_path, scenario)
+
+
+def test_a_slave_that_is_read_takes_the_offsets_of_pulls_and_stands_at_the_masters_place(
+    tmp_path: Path,
+) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        # What its master made before it went.
+        pulling.state.groups.table.groups[G] = SubscriptionGroupConfig(group_name=G, broker_id=1)
+        pulling.append("A", "B")
+        pulling.pull(sys_flag=SUBSCRIPTION | COMMIT, consumer_offset=1)
+        assert pulling.state.offsets.find(G, TOPIC, 0) is None
+        _with_right(pulling, SLAVE_IS_READ)
+        answer = pulling.pull(1, sys_flag=SUBSCRIPTION | COMMIT, consumer_offset=1)
+        assert answer is not None
+        assert offsets(answer) == (0, 2, 0, 2)
+        assert pulling.state.offsets.find(G, TOPIC, 0) == 1
+        # The master may have had more: who is ahead of the slave waits and is not moved back.
+        ahead = pulling.pull(9)
+        assert ahead is not None
+        assert (ahead.code, offsets(ahead)[1]) == (C.PULL_NOT_FOUND, 9)
+
+    settings = msgspec.structs.replace(READ_SLAVE, slave_read_enable=True)
+    run(tmp_path, scenario, settings=settings)
+
+
+def test_a_slave_that_is_read_makes_no_groups(tmp_path: Path) -> None:
+    async def scenario(pulling: _Pulling) -> None:
+        _with_right(pulling, SLAVE_IS_READ)
+        refused = pulling.pull(consumer_group="new")
+        assert refused is not None
+        assert refused.code == C.SUBSCRIPTION_GROUP_NOT_EXIST
+        assert refused.remark == "group new does not exist, and a slave makes none; create it at the master"
+
+    run(tmp_path, scenario, settings=READ_SLAVE)

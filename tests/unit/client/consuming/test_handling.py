@@ -16,9 +16,12 @@ from tanist.client.consuming.retrying import RetryRules
 from tanist.client.queues.owned_queue import OwnedQueue
 from tanist.client.session.tasks import OwnedTasks
 from tanist.clock import SystemClock
-from tanist.errors import ConnectFailed
+from tanist.errors import ConnectFailed, MQError
+from tanist.protocol import ResponseCode
+from tanist.protocol.response_errors import NotMaster
 from tests.support.conditions import turns, until
 from tests.support.received import QUEUE, at, received
+from tests.support.virtual_time import run_virtually
 
 RULES = RetryRules(is_orderly=False, is_broadcasting=False, max_retries=3)
 
@@ -26,29 +29,32 @@ RULES = RetryRules(is_orderly=False, is_broadcasting=False, max_retries=3)
 class SentBack:
     """Brokers that take messages back, or copies of them, after they refused a few times."""
 
-    def __init__(self, *, failures: int = 0) -> None:
+    def __init__(self, *, failures: int = 0, error: MQError | None = None) -> None:
         self.messages: list[tuple[int, int, int]] = []
         self.copies: list[tuple[int, int, int]] = []
         self._failures = failures
+        self._error = error or ConnectFailed("broker", "it is away")
 
     async def send_back(self, message: ReceivedMessage, *, delay_level: int = 0, max_retries: int) -> None:
         if self._failures:
             self._failures -= 1
-            raise ConnectFailed("broker", "it is away")
+            raise self._error
         self.messages.append((message.queue_offset, delay_level, max_retries))
 
     async def send_copy(self, message: ReceivedMessage, *, delay_level: int = 0, max_retries: int) -> None:
         if self._failures:
             self._failures -= 1
-            raise ConnectFailed("broker", "it is away")
+            raise self._error
         self.copies.append((message.queue_offset, delay_level, max_retries))
 
 
 class Bench:
     """A delivery with one queue of messages."""
 
-    def __init__(self, *offsets: int, rules: RetryRules = RULES, failures: int = 0) -> None:
-        self.brokers = SentBack(failures=failures)
+    def __init__(
+        self, *offsets: int, rules: RetryRules = RULES, failures: int = 0, error: MQError | None = None
+    ) -> None:
+        self.brokers = SentBack(failures=failures, error=error)
         self.tasks = OwnedTasks()
         self.delivery = Delivery(cast("BrokerCalls", self.brokers), self.tasks, SystemClock(), rules)
         self.owned = OwnedQueue(QUEUE, at(0))
@@ -144,6 +150,31 @@ def test_a_message_that_no_broker_takes_comes_again_from_here(
         await bench.tasks.close()
 
     in_loop(scenario)
+
+
+def test_a_broker_without_a_master_is_asked_once_and_a_message_that_nobody_takes_comes_later_each_time() -> (
+    None
+):
+    refusal = NotMaster(ResponseCode.SYSTEM_ERROR, "a slave is read", master_address=None)
+
+    async def scenario() -> None:
+        # Each time the broker itself is asked once, and then for a copy.
+        bench = Bench(0, failures=2 * 6, error=refusal)
+        taken = await bench.delivery.take()
+        waits: list[float] = []
+        for _ in range(6):
+            began_s = asyncio.get_running_loop().time()
+            bench.delivery.failed(taken, RuntimeError())
+            taken = await bench.delivery.take()
+            waits.append(round(asyncio.get_running_loop().time() - began_s))
+        assert waits == [5, 10, 20, 40, 80, 80]
+        assert bench.consumer_offset == 0
+        bench.delivery.failed(taken, RuntimeError())
+        assert await bench.delivery.wait_idle([bench.owned], 5)
+        assert bench.brokers.messages == [(0, 0, 3)]
+        await bench.tasks.close()
+
+    run_virtually(scenario())
 
 
 def test_a_message_of_a_queue_that_was_dropped_is_not_given_back() -> None:

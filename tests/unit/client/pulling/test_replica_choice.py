@@ -135,3 +135,12 @@ def test_a_route_that_says_nothing_new_ends_no_rest() -> None:
     choice.on_route(dict(ALL))
     choice.on_route({**ALL, 3: "u:1"})
     assert choice.choose(NOW_S) == 1
+
+
+def test_who_is_known_to_be_read_rests_no_more() -> None:
+    choice = choice_of()
+    choice.on_lost(0, NOW_S)
+    choice.on_refused(1, 2, NOW_S)
+    assert choice.choose(NOW_S) == 2
+    choice.on_reader()
+    assert choice.choose(NOW_S) == 0

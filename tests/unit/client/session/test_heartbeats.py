@@ -16,6 +16,7 @@ from tanist.protocol.bodies.client import ConsumerData, HeartbeatData, ProducerD
 from tanist.protocol.codes import RequestCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.client import UnregisterClientRequest
+from tanist.protocol.response_errors import NotReadable
 from tests.support.conditions import turns, until
 
 CONSUMER = ConsumerData(
@@ -37,6 +38,8 @@ class Bench:
         self.told: list[tuple[str, Command]] = []
         self.down: set[str] = set()
         self.hanging_up: set[str] = set()
+        self.not_read: set[str] = set()
+        self.hung_up: list[str] = []
         wire: Any = self
         self.heartbeats = Heartbeats(wire, self.table, self.tasks, describe=lambda: self.data, period_s=3600)
 
@@ -51,7 +54,12 @@ class Bench:
         if address in self.hanging_up:
             self.heartbeats.forget(address)
             raise ConnectionLost(address, "the peer closed it")
+        if address in self.not_read:
+            raise NotReadable(f"{address} is not readable", reader_address=None)
         return command.reply()
+
+    def hang_up(self, address: str, reason: str) -> None:
+        self.hung_up.append(address)
 
     def addresses(self, code: RequestCode) -> list[str]:
         return [address for address, command in self.told if command.code == code]
@@ -162,5 +170,58 @@ def test_only_brokers_that_know_us_are_told_that_we_leave() -> None:
         header = farewell.header(UnregisterClientRequest)
         assert address == "m:1"
         assert (header.client_id, header.producer_group, header.consumer_group) == ("c", "g", None)
+
+    play(scenario)
+
+
+@pytest.mark.behaviour("S3-12")
+def test_a_connection_is_closed_on_which_a_consumer_is_not_let_in() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.data = HeartbeatData(client_id="c", consumer_data_set=[CONSUMER])
+        bench.not_read = {"s:1"}
+        refused: list[str] = []
+        bench.heartbeats.on_refused = refused.append
+        # A slave that is not read is nothing that would have to be told again soon.
+        assert await bench.heartbeats.beat()
+        assert bench.hung_up == refused == ["s:1"]
+        bench.told.clear()
+        assert await bench.heartbeats.beat()
+        assert bench.addresses(RequestCode.HEART_BEAT) == ["m:1"]
+
+    play(scenario)
+
+
+def test_a_consumer_opens_although_nobody_is_read_now() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.data = HeartbeatData(client_id="c", consumer_data_set=[CONSUMER])
+        bench.not_read = {"m:1", "s:1"}
+        await bench.heartbeats.join()
+
+    play(scenario)
+
+
+def test_whoever_is_to_be_read_is_greeted_once_by_all_who_want_to_read_it() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.data = HeartbeatData(client_id="c", consumer_data_set=[CONSUMER])
+        bench.not_read = {"s:1"}
+        await bench.heartbeats.beat()
+        bench.told.clear()
+        bench.not_read.clear()
+        await asyncio.gather(*(bench.heartbeats.greet("s:1") for _ in range(5)))
+        await bench.heartbeats.greet("s:1")
+        assert bench.addresses(RequestCode.HEART_BEAT) == ["s:1"]
+        assert await bench.heartbeats.beat()
+        assert bench.addresses(RequestCode.HEART_BEAT) == ["s:1", "m:1", "s:1"]
+
+    play(scenario)
+
+
+def test_one_that_was_not_read_is_told_again_after_a_period() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.data = HeartbeatData(client_id="c", consumer_data_set=[CONSUMER])
+        bench.not_read = {"s:1"}
+        bench.heartbeats._period_s = 0.1
+        bench.heartbeats.start()
+        await until(lambda: bench.addresses(RequestCode.HEART_BEAT).count("s:1") == 3)
 
     play(scenario)

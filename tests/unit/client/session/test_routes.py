@@ -109,3 +109,49 @@ def test_a_topic_of_a_broker_is_found_to_ask_about_it_by() -> None:
     table.put("T", route_of({"a": {0: "a:1"}}))
     table.put("U", route_of({"b": {0: "b:1"}}))
     assert (table.topic_of("b"), table.topic_of("c")) == ("U", None)
+
+
+def test_a_reader_has_the_masters_place_until_the_route_says_something_else() -> None:
+    table = RouteTable()
+    both = route_of({"a": {0: "m:1", 1: "s:1"}})
+    table.put("T", both)
+    assert table.believe_reader("a", "s:1", term=1)
+    assert table.replicas["a"] == {0: "s:1"}
+    # The same route, and those of other topics, know nothing new.
+    table.put("T", both)
+    table.put("U", both)
+    assert table.master_of("a") == "s:1"
+    table.put("T", route_of({"a": {1: "s:1"}}))
+    assert table.replicas["a"] == {1: "s:1"}
+
+
+def test_the_master_has_its_place_again_when_it_is_read_again() -> None:
+    table = RouteTable()
+    table.put("T", route_of({"a": {0: "m:1", 1: "s:1"}}))
+    table.believe_reader("a", "s:1", term=1)
+    assert table.believe_reader("a", "m:1", term=1)
+    assert table.replicas["a"] == {0: "m:1", 1: "s:1"}
+
+
+def test_an_older_word_on_who_is_read_does_not_override_a_newer_one() -> None:
+    table = RouteTable()
+    table.put("T", route_of({"a": {0: "m:1", 1: "s:1"}}))
+    assert table.believe_reader("a", "s:1", term=2)
+    assert not table.believe_reader("a", "m:1", term=1)
+    assert table.master_of("a") == "s:1"
+    # What a broker says of itself counts, also after terms are counted anew.
+    assert table.believe_reader("a", "m:1", term=0, is_sure=True)
+    assert table.master_of("a") == "m:1"
+    assert table.believe_reader("a", "s:1", term=1)
+
+
+def test_addresses_are_remembered_that_a_route_names_no_more() -> None:
+    table = RouteTable()
+    table.put("T", route_of({"a": {0: "m:1", 1: "s:1"}}))
+    table.put("T", route_of({"a": {1: "s:1"}}))
+    assert table.addresses_of("a") == ["s:1", "m:1"]
+    for number in range(20):
+        table.put("T", route_of({"a": {0: f"m:{number}", 1: "s:1"}}))
+    assert table.addresses_of("a")[:2] == ["m:19", "s:1"]
+    assert len(table.addresses_of("a")) == 8
+    assert table.addresses_of("b") == []
