@@ -210,6 +210,10 @@ class RequestCode(IntEnum):
     GET_SLAVE_CONSUME_STATUS = 20004  # ours
     GET_SLAVE_CONSUME_LEDGER = 20005  # ours
     END_SLAVE_CONSUME = 20006  # ours
+    APPLY_RESET = 20007  # ours
+    GET_RESET_ORDERS = 20008  # ours
+    DECIDE_RESET = 20009  # ours
+    RESET_RECEIPT = 20010  # ours
     REGISTRY_OPEN_SESSION = 20011  # ours
     REGISTRY_KEEP_SESSION = 20012  # ours
     REGISTRY_CLOSE_SESSION = 20013  # ours

@@ -20,6 +20,8 @@ class ResetOffsetRequest(Header, frozen=True, kw_only=True):
     """-1: every queue."""
     queue_offset: QueueOffset64 | None = msgspec.field(name="offset", default=None)
     """None or -1: by time."""
+    order_id: str | None = None
+    """Ours: the order that a client's receipt names. A client that does not know it sends none."""
 
 
 class InvokeConsumerStatusRequest(Header, frozen=True, kw_only=True):
@@ -28,3 +30,52 @@ class InvokeConsumerStatusRequest(Header, frozen=True, kw_only=True):
     topic: str
     group: str
     client_addr: str | None = None
+
+
+class ApplyResetRequest(Header, frozen=True, kw_only=True):
+    """Ours: an operator orders offsets of one group in one topic, found in the body with what it stands at.
+
+    The same order may be given again, and changes nothing then: whoever lost the answer asks once more.
+    """
+
+    order_id: str
+    topic: str
+    group: str
+    caller: str
+    """Who says so; the broker writes down where it came from."""
+    reason: str = ""
+    undoes: str | None = None
+    """The order whose effect this one takes back."""
+    is_forced: bool = False
+    """Whether to go on where the group has moved since the plan."""
+    expires_after_ms: Int64 = msgspec.field(name="expiresAfterMillis", default=86_400_000)
+    """For how long clients that come later are told."""
+
+
+class GetResetOrdersRequest(Header, frozen=True, kw_only=True):
+    """Ours: asks for a broker's orders, newest last; one that waits is answered when one has changed."""
+
+    order_id: str | None = None
+    group: str | None = None
+    topic: str | None = None
+    seen_version: Int64 = -1
+    """The version of what the caller knows; -1 is answered at once."""
+    wait_ms: Int64 = msgspec.field(name="waitMillis", default=0)
+
+
+class DecideResetRequest(Header, frozen=True, kw_only=True):
+    """Ours: another than the caller approves an order that waits for it, or rejects it."""
+
+    order_id: str
+    decider: str
+    is_approved: bool
+    reason: str = ""
+
+
+class ResetReceiptRequest(Header, frozen=True, kw_only=True):
+    """Ours: a client says what it did of an order; the offsets are in the body."""
+
+    order_id: str
+    topic: str
+    group: str
+    client_id: str
