@@ -10,12 +10,12 @@ from tests.support import partners
 from tests.support.rocketmq import RocketMQ
 from tests.support.zookeeper import Ensemble
 
-pytest_plugins = ["tests.support.behaviours"]
+pytest_plugins = ["tests.support.behaviours", "tests.support.order"]
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two a core: tests with partners wait for them more than they work."""
-    return 2 * (os.cpu_count() or 1)
+    """Three a core: tests with partners wait for them more than they work."""
+    return 3 * (os.cpu_count() or 1)
 
 
 @pytest.hookimpl(tryfirst=True)

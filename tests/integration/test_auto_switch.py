@@ -113,6 +113,7 @@ def test_a_frozen_master_acknowledges_nothing_when_it_wakes_after_its_successor_
 
 
 @pytest.mark.behaviour("S2-54")
+@pytest.mark.takes(11)
 def test_sends_go_on_without_a_controller_and_a_master_that_dies_meanwhile_is_replaced_once_it_is_back(
     tmp_path: Path,
 ) -> None:

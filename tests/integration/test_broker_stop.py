@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from tanist.model.host import pack_host
 from tanist.model.message import Message
@@ -56,6 +57,7 @@ def max_offset(wire: Wire, queue_id: int) -> int:
     return answer.header(QueueOffsetResponse).queue_offset
 
 
+@pytest.mark.takes(13)
 def test_it_stops_within_five_seconds_with_everybody_attached(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, NO_NAME_SERVER) as broker, contextlib.ExitStack() as attached:
         producers = [_Producer(broker.address, queue_id) for queue_id in range(3)]
@@ -118,6 +120,7 @@ def make_log(root: Path) -> int:
     return count
 
 
+@pytest.mark.takes(13)
 def test_it_starts_within_two_seconds_on_a_gib_of_log_after_a_clean_stop(tmp_path: Path) -> None:
     count = make_log(tmp_path / "store")
     defaults = StoreSettings()

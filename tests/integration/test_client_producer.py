@@ -284,7 +284,7 @@ def test_a_broker_that_comes_back_is_used_again(tmp_path: Path, names: NameServe
                 await producer.send(Message(T, b"before"))
                 only.kill()
                 with pytest.raises(SendFailed) as failed:
-                    await producer.send(Message(T, b"while it is away"))
+                    await producer.send(Message(T, b"while it is away"), timeout_s=1)
                 assert isinstance(failed.value.__cause__, ConnectFailed)
                 only.restart()
                 assert (await producer.send(Message(T, b"after"))).status is SendStatus.OK

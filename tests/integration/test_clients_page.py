@@ -7,6 +7,8 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tanist.testing import EmbeddedBroker
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
@@ -42,6 +44,7 @@ async def do_nothing(*_: object) -> None:
     """Stands for what only the reader knows."""
 
 
+@pytest.mark.takes(15)
 def test_the_examples_of_the_page_run() -> None:
     async def scenario() -> None:
         async with EmbeddedBroker(topics=TOPICS) as broker:

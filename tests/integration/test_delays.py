@@ -45,6 +45,7 @@ def send_delayed(wire: Wire, count: int = COUNT) -> set[bytes]:
     return sent
 
 
+@pytest.mark.takes(13)
 def test_no_message_is_lost_or_comes_twice_when_the_broker_is_killed_amid_delivery(
     broker: BrokerProcess,
 ) -> None:
@@ -66,6 +67,7 @@ def test_no_message_is_lost_or_comes_twice_when_the_broker_is_killed_amid_delive
         assert Counter(read_all(wire)) == Counter(sent) + Counter({b"last": 2})
 
 
+@pytest.mark.takes(10)
 def test_what_waits_survives_a_stop_and_progress_is_saved(broker: BrokerProcess, tmp_path: Path) -> None:
     with Wire(broker.address) as wire:
         sent = send_delayed(wire, 20)

@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tanist.store.store import MessageStore
 from tests.support.ledger import check_indexes, walk
 from tests.support.messages import kill
@@ -47,6 +49,7 @@ def numbers_in(store: MessageStore) -> list[int]:
     return found
 
 
+@pytest.mark.takes(20)
 def test_what_was_flushed_survives_every_kill(tmp_path: Path) -> None:
     rng = random.Random(2)
     acked: set[int] = set()

@@ -80,6 +80,7 @@ def _runs() -> Iterator[ParameterSet]:
 
 
 @pytest.mark.parametrize(("scenario", "home"), list(_runs()), indirect=["home"])
+@pytest.mark.takes(15)
 def test_a_scenario_comes_true(
     scenario: Scenario, home: RealRegistry, names: NameServerProcess, tmp_path: Path
 ) -> None:

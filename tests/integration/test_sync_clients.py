@@ -74,6 +74,7 @@ def test_batches_and_one_way_messages_come_too(broker: EmbeddedBroker) -> None:
             assert {next(messages).body for _ in range(3)} == {b"1", b"2", b"3"}
 
 
+@pytest.mark.takes(10)
 def test_a_message_comes_again_if_the_block_ends_with_an_exception(broker: EmbeddedBroker) -> None:
     with producer_of(broker) as producer:
         producer.send(Message(TOPIC, b"x"))

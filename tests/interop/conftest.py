@@ -1,6 +1,7 @@
 """The stock clients of both lines, and the brokers that tests share. Each is started once a process."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,16 +20,26 @@ _SOON_ASKED = {
 }
 
 
+@pytest.fixture(scope="session")
+def started_clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], StockClients]]:
+    """The clients of a line, which then run until the end: a later test may want them again."""
+    started: dict[str, StockClients] = {}
+    with ExitStack() as running:
+
+        def start(line: str) -> StockClients:
+            if line not in started:
+                started[line] = running.enter_context(StockClients(line, tmp_path_factory.mktemp("clients")))
+            return started[line]
+
+        yield start
+
+
 @pytest.fixture(scope="session", params=CLIENT_LINES)
-def clients(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[StockClients]:
+def clients(request: pytest.FixtureRequest, started_clients: Callable[[str], StockClients]) -> StockClients:
     try:
-        started = StockClients(request.param, tmp_path_factory.mktemp("clients"))
+        return started_clients(request.param)
     except partners.PartnerMissing as lack:
         partners.do_without(lack)
-    with started:
-        yield started
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ ROUTE_POLL_MS = 1_000
 
 
 @pytest.mark.behaviour("S2-44")
+@pytest.mark.takes(35)
 def test_stock_producers_and_consumers_go_on_at_the_new_master_and_get_all_that_was_acknowledged(
     clients: StockClients, tmp_path: Path
 ) -> None:

@@ -31,7 +31,7 @@ from tests.support.rocketmq.played_replica import PlayedReplica
 from tests.support.tanist_cluster import NameServerProcess
 from tests.support.wire import Wire
 
-pytestmark = pytest.mark.partner("java", "maven")
+pytestmark = [pytest.mark.partner("java", "maven"), pytest.mark.takes(35)]
 
 _FILE_BYTES = 1 << 20
 _STORE = StoreSettings(mapped_file_size_commit_log=_FILE_BYTES)

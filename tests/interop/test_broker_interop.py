@@ -310,6 +310,7 @@ def test_pulls_by_hand_find_what_is_there(site: Site) -> None:
         assert consumer.bounds(topic, BROKER, 1, time_ms=later_ms)["atTime"] in {end - 1, end}
 
 
+@pytest.mark.takes(25)
 def test_a_new_group_begins_where_it_says(
     clients: StockClients, own_names: NameServerProcess, tmp_path: Path
 ) -> None:
@@ -381,6 +382,7 @@ def test_offsets_survive_a_restart(
     assert Counter(one.body for one in received) == Counter(bodies(numbered(50, start=50)))
 
 
+@pytest.mark.takes(12)
 def test_a_group_goes_on_after_a_restart_without_a_loss(
     clients: StockClients, own_names: NameServerProcess, tmp_path: Path
 ) -> None:
@@ -402,6 +404,7 @@ def test_a_group_goes_on_after_a_restart_without_a_loss(
             print(f"{duplicate_count(consumer.received(0))} duplicates of {len(acknowledged)} messages")
 
 
+@pytest.mark.takes(15)
 def test_what_was_acknowledged_under_sync_flush_survives_kill_9(
     clients: StockClients, own_names: NameServerProcess, tmp_path: Path
 ) -> None:

@@ -125,6 +125,7 @@ def fill_the_disk_5(disk: SmallDisk) -> None:
 
 
 @pytest.mark.parametrize("scenario", [fill_the_disk_4_9, fill_the_disk_5])
+@pytest.mark.takes(25)
 def test_a_producer_is_told_that_the_disk_is_full_and_consumers_go_on(
     scenario: Callable[[SmallDisk], None], tmp_path: Path
 ) -> None:

@@ -171,6 +171,7 @@ def test_a_message_that_is_sent_back_comes_again(shared_rocketmq: RocketMQ) -> N
     read(shared_rocketmq, "SentBack", scenario)
 
 
+@pytest.mark.takes(60)
 def test_a_slave_of_rocketmq_is_read_while_its_master_is_dead_and_the_master_when_it_is_back(
     rocketmq: RocketMQ,
 ) -> None:

@@ -102,6 +102,7 @@ def test_timer_messages_come_at_their_time_and_not_before(site: Site) -> None:
     assert (too_far.value.code, no_number.value.code) == (MESSAGE_ILLEGAL, MESSAGE_ILLEGAL)
 
 
+@pytest.mark.takes(35)
 def test_delayed_messages_survive_kill_9_and_a_change_of_the_levels(
     clients: StockClients, own_names: NameServerProcess, tmp_path: Path
 ) -> None:

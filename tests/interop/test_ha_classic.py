@@ -53,6 +53,7 @@ def _is_read(address: str, queue_offset: int) -> bool:
 
 
 @pytest.mark.behaviour("S1-62", "S1-77", "S1-81")
+@pytest.mark.takes(20)
 def test_a_slave_of_rocketmq_follows_a_master_of_tanist(rocketmq: RocketMQ, tmp_path: Path) -> None:
     home = tmp_path / "master"
     store = home / "store"
@@ -75,6 +76,7 @@ def test_a_slave_of_rocketmq_follows_a_master_of_tanist(rocketmq: RocketMQ, tmp_
 
 
 @pytest.mark.behaviour("S1-77", "S1-81", "S1-96", "S1-99")
+@pytest.mark.takes(20)
 def test_a_slave_of_tanist_follows_a_master_of_rocketmq(rocketmq: RocketMQ, tmp_path: Path) -> None:
     home = tmp_path / "slave"
     store = home / "store"
@@ -106,6 +108,7 @@ def test_a_slave_of_tanist_follows_a_master_of_rocketmq(rocketmq: RocketMQ, tmp_
 
 
 @pytest.mark.behaviour("S1-60", "S1-77", "S1-96")
+@pytest.mark.takes(30)
 def test_a_broker_of_rocketmq_4_9_follows_a_master_of_tanist_and_is_followed_by_a_slave_of_tanist(
     rocketmq: RocketMQ, tmp_path: Path
 ) -> None:

@@ -203,6 +203,7 @@ def _check_operators_view(group: MixedGroup, in_step: str, epochs: str) -> None:
 
 
 @pytest.mark.behaviour("S2-44")
+@pytest.mark.takes(25)
 def test_brokers_of_both_replace_each_other_under_our_controller(tmp_path: Path) -> None:
     with _rocketmq(tmp_path) as (rocketmq, running):
         controller = running.enter_context(ControllerProcess(tmp_path / "controller"))
@@ -215,6 +216,7 @@ def test_brokers_of_both_replace_each_other_under_our_controller(tmp_path: Path)
 
 
 @pytest.mark.behaviour("S2-44")
+@pytest.mark.takes(25)
 def test_brokers_of_both_and_of_tanist_alone_replace_each_other_under_rocketmqs_controller(
     tmp_path: Path,
 ) -> None:

@@ -62,6 +62,7 @@ def wait_until(is_so: Callable[[], bool], *, timeout_s: float) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.takes(18)
 def test_mqadmin_prints_what_it_prints_against_the_real_one(
     rocketmq: RocketMQ, around_tanist: RocketMQ, name_server: NameServerProcess
 ) -> None:
@@ -123,6 +124,7 @@ def _check_settings(ours: dict[str, str], theirs: dict[str, str]) -> None:
     assert ours["orderMessageEnable"] == "true"
 
 
+@pytest.mark.takes(25)
 def test_brokers_come_and_go_and_clients_find_them(
     around_tanist: RocketMQ, name_server: NameServerProcess, tmp_path: Path
 ) -> None:

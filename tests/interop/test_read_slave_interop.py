@@ -35,6 +35,7 @@ def _consume(clients: StockClients, names: str, topic: str, *, failures: int) ->
         return bodies(consumer.received(20))
 
 
+@pytest.mark.takes(16)
 def test_a_stock_consumer_goes_on_at_a_slave_at_the_masters_place_and_commits_there(
     clients: StockClients, shared_rocketmq: RocketMQ, tmp_path: Path
 ) -> None:

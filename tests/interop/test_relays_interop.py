@@ -19,6 +19,7 @@ def _send(producer: Producer, count: int, *, start: int) -> None:
         wait_until(lambda message=message: is_sent(lambda: producer.send("Orders", [message])))
 
 
+@pytest.mark.takes(35)
 def test_consumers_go_on_at_the_slave_and_come_back_by_way_of_it_without_a_duplicate(
     clients: StockClients, tmp_path: Path
 ) -> None:

@@ -53,6 +53,7 @@ def in_rounds(deliveries: Sequence[Delivery]) -> list[set[bytes]]:
     return [bodies(round_) for _, round_ in itertools.groupby(ordered, key=lambda one: one.reconsume_times)]
 
 
+@pytest.mark.takes(20)
 def test_what_a_listener_fails_on_comes_again_later_each_time(site: Site) -> None:
     topic = group = site.topic("t")
     messages = numbered(6, tags=("A", "B"))
@@ -81,6 +82,7 @@ def test_what_a_listener_fails_on_comes_again_later_each_time(site: Site) -> Non
         )
 
 
+@pytest.mark.takes(35)
 def test_a_message_that_is_never_consumed_is_a_dead_letter_after_16_retries(site: Site) -> None:
     topic = group = site.topic("t")
     (message,) = numbered(1, tags=("A",))

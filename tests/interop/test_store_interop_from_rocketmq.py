@@ -30,7 +30,7 @@ from tests.support import partners
 from tests.support.kept import BROKER_SIZES, SETTINGS
 from tests.support.rocketmq import CONSUMER_GROUP, Received, RocketMQ, Sent, body_of
 
-pytestmark = pytest.mark.partner("java", "maven")
+pytestmark = [pytest.mark.partner("java", "maven"), pytest.mark.takes(25)]
 
 TOPICS = ("Orders", "Large", "Delayed")
 ORDER_COUNT = 1000

@@ -31,6 +31,7 @@ SETTINGS: dict[str, Any] = {
 
 
 @pytest.mark.behaviour("S1-3")
+@pytest.mark.takes(30)
 def test_open_transactions_go_from_rocketmq_to_tanist_and_back(
     clients: StockClients, own_names: NameServerProcess, tmp_path: Path
 ) -> None:

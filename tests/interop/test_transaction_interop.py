@@ -106,6 +106,7 @@ def test_another_producer_of_the_group_is_asked_when_one_was_killed(
         assert bodies(second.questions(1)) == {b"orphan"}
 
 
+@pytest.mark.takes(11)
 def test_after_the_last_question_a_transaction_is_given_up(place: Site) -> None:
     topic = place.topic("orders")
     with (

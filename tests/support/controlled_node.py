@@ -19,7 +19,7 @@ from tests.support.played_switch import PlayedReplica, PlayedSwitch
 
 SWIFT = msgspec.structs.replace(
     SETTINGS,
-    controller_heart_beat_timeout_mills=1_000,
+    controller_heart_beat_timeout_mills=3_000,
     broker_heartbeat_interval=100,
     sync_broker_metadata_period=60_000,
 )
