@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -310,7 +311,6 @@ def test_pulls_by_hand_find_what_is_there(site: Site) -> None:
         assert consumer.bounds(topic, BROKER, 1, time_ms=later_ms)["atTime"] in {end - 1, end}
 
 
-@pytest.mark.takes(25)
 def test_a_new_group_begins_where_it_says(
     clients: StockClients, own_names: NameServerProcess, tmp_path: Path
 ) -> None:
@@ -321,6 +321,7 @@ def test_a_new_group_begins_where_it_says(
         "cleanResourceInterval": 50,
         "mappedFileSizeCommitLog": 1 << 20,
     }
+    hurried: Any = {"rebalanceMs": 500}
     address = own_names.address
     with (
         BrokerProcess(tmp_path / "broker", address, name=BROKER, **cleaning),
@@ -341,9 +342,11 @@ def test_a_new_group_begins_where_it_says(
         producer.send("T", numbered(10))
         since = time.strftime("%Y%m%d%H%M%S", time.localtime(second))
         with (
-            clients.push_consumer(address, "first", "T") as first,
-            clients.push_consumer(address, "last", "T", start=FROM_LAST) as last,
-            clients.push_consumer(address, "time", "T", start=FROM_TIMESTAMP, timestamp=since) as from_time,
+            clients.push_consumer(address, "first", "T", **hurried) as first,
+            clients.push_consumer(address, "last", "T", start=FROM_LAST, **hurried) as last,
+            clients.push_consumer(
+                address, "time", "T", start=FROM_TIMESTAMP, timestamp=since, **hurried
+            ) as from_time,
         ):
             wait_until(lambda: are_shared([last], 4))
             producer.send("T", numbered(10, start=10))

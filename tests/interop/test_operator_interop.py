@@ -103,6 +103,7 @@ def _steady(printed: str) -> str:
     return "\n".join(sorted(line.strip() for line in printed.splitlines()))
 
 
+@pytest.mark.takes(40)
 @pytest.mark.parametrize("line", CLIENT_LINES)
 def test_mqadmin_prints_what_it_prints_about_the_real_broker(
     rocketmq: RocketMQ, own_names: NameServerProcess, tmp_path: Path, line: str

@@ -23,6 +23,8 @@ pytestmark = pytest.mark.partner("java", "maven")
 LEVELS_S = (1, 1, 1, 2, 3, *(1 for _ in range(13)))
 DELAYS = " ".join(f"{level_s}s" for level_s in LEVELS_S)
 DEFAULT_RETRIES = 16
+# Of a retry topic, which begins with its group, a client learns when it looks at its routes.
+REBALANCE_MS = 500
 # What a consumer adds when it gets a message.
 OF_THE_MOMENT = ("CONSUME_START_TIME", "MIN_OFFSET", "MAX_OFFSET")
 
@@ -59,10 +61,11 @@ def test_what_a_listener_fails_on_comes_again_later_each_time(site: Site) -> Non
     messages = numbered(6, tags=("A", "B"))
     with (
         site.clients.producer(site.name_server) as producer,
-        site.clients.push_consumer(site.name_server, group, topic, failures=3) as consumer,
+        site.clients.push_consumer(
+            site.name_server, group, topic, failures=3, rebalanceMs=REBALANCE_MS
+        ) as consumer,
     ):
         sent = producer.send(topic, messages)
-        consumer.rebalance()
         received = consumer.received(4 * len(messages))
 
     assert in_rounds(received) == [bodies(messages)] * 4
@@ -88,11 +91,12 @@ def test_a_message_that_is_never_consumed_is_a_dead_letter_after_16_retries(site
     (message,) = numbered(1, tags=("A",))
     with (
         site.clients.producer(site.name_server) as producer,
-        site.clients.push_consumer(site.name_server, group, topic, failures=99) as consumer,
+        site.clients.push_consumer(
+            site.name_server, group, topic, failures=99, rebalanceMs=REBALANCE_MS
+        ) as consumer,
         site.clients.pull_consumer(site.name_server, site.topic("looks")) as looks,
     ):
         (sent,) = producer.send(topic, [message])
-        consumer.rebalance()
         received = consumer.received(1 + DEFAULT_RETRIES, timeout_ms=80_000)
         wait_until(lambda: len(dead_letters(looks, group)) == 1)
         (letter,) = dead_letters(looks, group)
@@ -112,12 +116,11 @@ def test_a_consumer_says_how_often_it_tries(site: Site) -> None:
     with (
         site.clients.producer(site.name_server) as producer,
         site.clients.push_consumer(
-            site.name_server, group, topic, failures=99, maxReconsumeTimes=1
+            site.name_server, group, topic, failures=99, rebalanceMs=REBALANCE_MS, maxReconsumeTimes=1
         ) as consumer,
         site.clients.pull_consumer(site.name_server, site.topic("looks")) as looks,
     ):
         producer.send(topic, numbered(4))
-        consumer.rebalance()
         wait_until(lambda: len(dead_letters(looks, group)) == 4)
         received = consumer.received(8)
     assert in_rounds(received) == [bodies(numbered(4))] * 2
@@ -134,10 +137,11 @@ def test_retries_come_from_as_many_queues_as_the_group_was_given(
             assert wire.ask(Command.request(update, body=encode_body(group))).code == ResponseCode.SUCCESS
         with (
             clients.producer(own_names.address) as producer,
-            clients.push_consumer(own_names.address, "G", "T", failures=1) as consumer,
+            clients.push_consumer(
+                own_names.address, "G", "T", failures=1, rebalanceMs=REBALANCE_MS
+            ) as consumer,
         ):
             producer.send("T", messages)
-            consumer.rebalance()
             received = consumer.received(18)
     assert in_rounds(received) == [bodies(messages)] * 2
     assert {one.queue_id for one in received if one.reconsume_times} == {0, 1, 2}
@@ -148,13 +152,15 @@ def test_a_listener_chooses_the_delay_or_gives_up_at_once(site: Site) -> None:
     chosen, given_up = site.topic("chosen"), site.topic("given-up")
     with (
         site.clients.producer(site.name_server) as producer,
-        site.clients.push_consumer(site.name_server, chosen, topic, failures=1, delayLevel=1) as one,
-        site.clients.push_consumer(site.name_server, given_up, topic, failures=99, delayLevel=-1) as other,
+        site.clients.push_consumer(
+            site.name_server, chosen, topic, failures=1, rebalanceMs=REBALANCE_MS, delayLevel=1
+        ) as one,
+        site.clients.push_consumer(
+            site.name_server, given_up, topic, failures=99, rebalanceMs=REBALANCE_MS, delayLevel=-1
+        ) as other,
         site.clients.pull_consumer(site.name_server, site.topic("looks")) as looks,
     ):
         producer.send(topic, numbered(3))
-        one.rebalance()
-        other.rebalance()
         received = one.received(6)
         wait_until(lambda: len(dead_letters(looks, given_up)) == 3)
         assert bodies(dead_letters(looks, given_up)) == bodies(numbered(3))
@@ -168,12 +174,17 @@ def test_an_orderly_group_tries_in_place_and_then_gives_up(site: Site) -> None:
     with (
         site.clients.producer(site.name_server, topicQueues=1) as producer,
         site.clients.push_consumer(
-            site.name_server, group, topic, isOrderly=True, failures=99, maxReconsumeTimes=2
+            site.name_server,
+            group,
+            topic,
+            isOrderly=True,
+            failures=99,
+            rebalanceMs=REBALANCE_MS,
+            maxReconsumeTimes=2,
         ) as consumer,
         site.clients.pull_consumer(site.name_server, site.topic("looks")) as looks,
     ):
         producer.send(topic, numbered(3))
-        consumer.rebalance()
         wait_until(lambda: len(dead_letters(looks, group)) == 3)
         letters = dead_letters(looks, group)
         received = consumer.received(0)
@@ -194,7 +205,7 @@ def test_what_comes_again_says_what_it_says_at_rocketmq(rocketmq: RocketMQ, site
 def story(site: Site) -> dict[str, dict[str, str]]:
     """What a retry and the dead letters of three kinds say, but for what differs each time."""
     topic = site.topic("t")
-    failing = {"failures": 99, "maxReconsumeTimes": 1}
+    failing = {"failures": 99, "maxReconsumeTimes": 1, "rebalanceMs": REBALANCE_MS}
     kinds: dict[str, dict[str, object]] = {
         "tried-often": {**failing},
         "given-up": {**failing, "delayLevel": -1},

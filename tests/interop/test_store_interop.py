@@ -28,7 +28,7 @@ from tests.support.rocketmq import (
     free_broker_port,
 )
 
-pytestmark = [pytest.mark.partner("java", "maven"), pytest.mark.takes(20)]
+pytestmark = [pytest.mark.partner("java", "maven"), pytest.mark.takes(50)]
 
 BROKER = "broker-a"
 # Over 127 bytes, so its records are of version 2. RocketMQ takes only retry topics that long.

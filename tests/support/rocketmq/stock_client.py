@@ -217,7 +217,7 @@ class PushConsumer(_Client):
         self._do("resume")
 
     def rebalance(self) -> None:
-        """Do at once what else happens every 20 s."""
+        """Do at once what else happens every 30 and every 20 s: look at the routes, and share the queues."""
         self._do("rebalance")
 
 
@@ -311,9 +311,9 @@ class StockClients:
         ``expression`` names tags, ``sql`` filters by properties instead; ``isOrderly``, ``isBroadcasting``
         and ``isTraced`` are false; ``timestamp`` is for FROM_TIMESTAMP, in the client's format;
         ``heartbeatMs``, ``routePollMs``, ``maxReconsumeTimes`` and ``pullThreshold`` override the client's
-        defaults. The listener fails the first ``failures`` times, wants the message again after
-        ``delayLevel``, and takes ``consumeMs`` over each. ``isAssignedByBroker`` has the broker assign
-        queues, which RocketMQ 5 can.
+        defaults. With ``rebalanceMs`` it looks at its routes and shares the queues so often. The listener
+        fails the first ``failures`` times, wants the message again after ``delayLevel``, and takes
+        ``consumeMs`` over each. ``isAssignedByBroker`` has the broker assign queues, which RocketMQ 5 can.
         """
         options = {"topic": topic, "expression": "*", "from": start, **options}
         return PushConsumer(self._start("push-consumer", name_server, group, **options), self.process)

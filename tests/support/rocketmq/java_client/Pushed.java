@@ -8,6 +8,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
@@ -25,6 +28,7 @@ final class Pushed implements Scenario.Named {
     private final String topic;
     private final List<Map<String, ?>> received = new ArrayList<>();
     private final Set<String> places = new HashSet<>();
+    private final ScheduledExecutorService hurry = Executors.newSingleThreadScheduledExecutor();
 
     private Pushed(JSONObject options) throws Exception {
         topic = options.getString("topic");
@@ -74,6 +78,10 @@ final class Pushed implements Scenario.Named {
             });
         }
         consumer.start();
+        if (options.containsKey("rebalanceMs")) {
+            long periodMs = options.getLongValue("rebalanceMs");
+            hurry.scheduleWithFixedDelay(this::rebalance, periodMs, periodMs, TimeUnit.MILLISECONDS);
+        }
     }
 
     static void addTo(Scenario scenario) {
@@ -96,15 +104,22 @@ final class Pushed implements Scenario.Named {
             return null;
         });
         scenario.step("rebalance", options -> {
-            scenario.find(options, Pushed.class).consumer.getDefaultMQPushConsumerImpl().getmQClientFactory()
-                .rebalanceImmediately();
+            scenario.find(options, Pushed.class).rebalance();
             return null;
         });
     }
 
     @Override
     public void shutdown() {
+        hurry.shutdown();
         consumer.shutdown();
+    }
+
+    /** Do at once what else happens every 30 and every 20 s: look at the routes, and share the queues. */
+    private void rebalance() {
+        var factory = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory();
+        factory.updateTopicRouteInfoFromNameServer();
+        factory.rebalanceImmediately();
     }
 
     /** The lines of RocketMQ keep this enum in different packages, so it is not named here. */
