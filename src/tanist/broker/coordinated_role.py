@@ -90,6 +90,7 @@ class CoordinatedRole:
             else:
                 async with self._duties.slave(notes=duty, owns_offsets=duty.owns_offsets) as following:
                     duty.on_offsets_free = following.on_appended
+                    duty.on_offsets_taken = following.settle_offsets
                     duty.on_master = partial(_follow, following)
                     self._registration.on_master(following.use_master)
                     following.follower.on_lost.append(self._registration.master_lost)

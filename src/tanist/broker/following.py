@@ -50,6 +50,8 @@ class Following:
         )
         self.on_appended = sink.on_appended
         """To be called when the log has grown, and when ``owns_offsets`` has become False."""
+        self.settle_offsets = sink.settle_offsets
+        """To be called when ``owns_offsets`` is about to become True."""
         self._missed_topics: set[str] = set()
 
     def use_master(self, place: MasterPlace) -> None:

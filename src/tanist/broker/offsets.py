@@ -106,12 +106,12 @@ class OffsetTable:
             queues = self._offsets[key] = {}
             self._index(key)
         queues[queue_id] = QueueOffset(offset)
-        for watcher in self.watchers:
-            watcher((key,))
         self._change_count += 1
         self._commit_count += 1
         if self._commit_count % _COMMITS_A_VERSION == 0:
             self._bump()
+        for watcher in self.watchers:
+            watcher((key,))
         if before is not None and offset < before:
             _log.info(
                 "consumer offset goes back group=%s topic=%s queue=%d from=%d to=%d",

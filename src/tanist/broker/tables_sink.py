@@ -7,14 +7,17 @@ to be over; so do topics and groups, for whoever came to know of a group here, a
 begin it anew. To save what was taken over is not done here: tasks of the broker do it now and then.
 """
 
+import dataclasses
 import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tanist.broker.held_changes import Change, HeldChanges
+from tanist.broker.queue_look import queue_bounds
 from tanist.broker.state import BrokerState
 from tanist.errors import DiskFull, RemoteProtocolError
 from tanist.log import ToldFailures
+from tanist.model.integers import INT64_MAX
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.sync import (
     ConsumerOffsetTable,
@@ -120,6 +123,26 @@ class TablesSink:
             if not self._apply_deletions(deletions):
                 self._deletions.put_back(deletions)
                 break
+
+    def settle_offsets(self) -> None:
+        """The master is gone, and so is the log that offsets wait for: they count as far as our queues go.
+
+        Our log is the beginning of its master's. So of a group that has come further than our queue, it is
+        true that it has had all that is there.
+        """
+        while (offsets := self._offsets.take(INT64_MAX)) is not None:
+            self._apply_offsets(dataclasses.replace(offsets, entries=self._within(offsets.entries)))
+
+    def _within(self, entries: Mapping[str, _Queues | None]) -> dict[str, _Queues | None]:
+        store = self._state.store
+        return {
+            key: queues
+            and {
+                queue: min(offset, queue_bounds(store, key.partition("@")[0], queue)[1])
+                for queue, offset in queues.items()
+            }
+            for key, queues in entries.items()
+        }
 
     def _forget_pieces(self) -> None:
         self._begun = None

@@ -42,8 +42,11 @@ them, and on a machine with few cores the slave's own work would be taken from p
 _BUSY_BYTES_A_SECOND = 2 << 20
 """Of new messages. A master that takes fewer has time for both."""
 _MAX_REST_S = 0.05
+_TABLES_BYTES_A_SECOND = 512 << 10
+"""Changes of the tables leave at once, before whoever made one is answered: what nobody but the master knows
+is lost with it. Where they are more than this, some thousand commits, they wait for each other."""
 _TABLES_EVERY_S = 0.02
-"""Changes of the tables wait at most so long for each other."""
+"""So long at most."""
 _CONFIRMED_EVERY_S = 0.05
 """A slave with nothing else to read is told so often at most how much of its log is confirmed."""
 _CLOSE_S = 1.0
@@ -88,6 +91,7 @@ class SlaveConnection(asyncio.Protocol):
         self._later: asyncio.Handle | None = None
         self._feed: TableFeed | None = None
         self._feeding: asyncio.TimerHandle | None = None
+        self._feed_throttle = Throttle(_TABLES_BYTES_A_SECOND)
         self._notes: NoteLine | None = None
         self._unsent_notes: deque[MasterAction] = deque()
         self._unsent_bytes = 0
@@ -328,19 +332,24 @@ class SlaveConnection(asyncio.Protocol):
             self._unsent_bytes = 0
 
     def _feed_soon(self) -> None:
-        if self._feeding is None and not self._is_closed:
-            self._feeding = self._loop.call_later(_TABLES_EVERY_S, self._feed_now)
+        if self._feeding is not None or self._is_closed:
+            return
+        wait_s = self._feed_throttle.wait_s(self._loop.time())
+        if wait_s:
+            self._feeding = self._loop.call_later(min(wait_s, _TABLES_EVERY_S), self._feed_now)
+        else:
+            self._feed_now()
 
     def _feed_now(self) -> None:
         if self._feeding is not None:
             self._feeding.cancel()
             self._feeding = None
+        fed_bytes = 0
         with self._ended_by_faults():
-            while self._feed is not None and self._takes_more:
-                change = self._feed.take()
-                if change is None:
-                    return
-                self._send((encode_table_change(change),))
+            while self._feed is not None and self._takes_more and (change := self._feed.take()) is not None:
+                fed_bytes += self._send((encode_table_change(change),))
+        # A whole table is not made up for: it comes once a link.
+        self._feed_throttle.sent(min(fed_bytes, _TABLES_BYTES_A_SECOND // 10))
 
     def _set_timer(self, when_s: float) -> None:
         if self._timer is not None:

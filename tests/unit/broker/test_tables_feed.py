@@ -259,6 +259,25 @@ def test_offsets_wait_until_the_slave_has_the_log_in_which_they_were_made(pair: 
     assert _tables(pair.slave) == _tables(pair.master)
 
 
+def test_when_the_master_is_gone_offsets_that_wait_for_its_log_count_as_far_as_the_queues_go(
+    pair: _Pair,
+) -> None:
+    message = make_message()
+    key = f"{message.topic}@Billing"
+    pair.grow_logs(master=9, slave=4)
+    pair.slave.store.dispatch()
+    pair.move()
+    for group, offset in (("Billing", 3), ("Audit", 8)):
+        pair.master.offsets.commit(group, message.topic, message.queue_id, offset)
+    pair.move()
+    pair.master.offsets.commit("Billing", message.topic, message.queue_id, 2)
+    pair.move()
+    assert pair.slave.offsets.table().offset_table == {}
+    pair.sink.settle_offsets()
+    assert pair.slave.offsets.queues_at(key) == {message.queue_id: 2}
+    assert pair.slave.offsets.queues_at(f"{message.topic}@Audit") == {message.queue_id: 4}
+
+
 def test_a_slave_that_is_always_a_little_behind_gets_offsets_all_the_same(pair: _Pair) -> None:
     pair.grow_logs(master=1)
     pair.move()

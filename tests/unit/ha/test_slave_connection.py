@@ -17,6 +17,7 @@ from tanist.ha.slave_connection import SlaveConnection
 from tanist.ha.tables import TableFeed
 from tanist.protocol.ha_link import MAX_NOTE_BYTES, encode_note, encode_table_change
 from tests.support.conditions import turns, until
+from tests.support.conditions import until
 from tests.support.fake_transport import FakeTransport
 from tests.support.links import Bytes, MasterSide, SlaveSide, epochs_of
 
@@ -231,6 +232,33 @@ def test_a_note_comes_after_the_changes_of_the_tables_that_were_there_before_it(
         assert master.transport.written == (
             encode_table_change(b"a change") + encode_table_change(b"another") + encode_note(b"a note")
         )
+        master.end()
+
+    asyncio.run(run())
+
+
+def test_a_change_of_a_table_leaves_at_once_and_very_many_leave_together() -> None:
+    async def run() -> None:
+        feed = _Feed()
+        wakes: list[Callable[[], None]] = []
+        master = _Master(lambda wake: (wakes.append(wake), feed)[1])
+        master.talk()
+        heard: list[bytes] = []
+
+        def change(number: int) -> bytes:
+            return bytes([number]) * (16 << 10)
+
+        for number in range(20):
+            feed.changes.append(change(number))
+            wakes[0]()
+            heard.append(bytes(master.transport.written))
+            master.transport.written.clear()
+        at_once = [encode_table_change(change(number)) for number in range(3)]
+        assert heard[:3] == at_once
+        assert heard[10:] == [b""] * 10
+        await until(lambda: not feed.changes)
+        sent = b"".join(heard) + bytes(master.transport.written)
+        assert sent == b"".join(encode_table_change(change(number)) for number in range(20))
         master.end()
 
     asyncio.run(run())

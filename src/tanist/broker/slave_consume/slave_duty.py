@@ -58,6 +58,8 @@ class SlaveDuty(ReadingDuty):
         )
         self.on_offsets_free: Callable[[], None] = lambda: None
         """Called when what the master tells of offsets counts again."""
+        self.on_offsets_taken: Callable[[], None] = lambda: None
+        """Called before it counts no more: what has come counts, whatever it waits for."""
         self.on_master: Callable[[MasterPlace], None] = lambda _place: None
         """Called when the master is there, and is not linked to us."""
         self._send: SendOnLink | None = None
@@ -252,6 +254,7 @@ class SlaveDuty(ReadingDuty):
         except (Conflict, RegistryUnavailable):
             self._do(standing.on_claim_failed())
             raise
+        self.on_offsets_taken()
         # What the disk had of the offsets may be less than the base: after a crash it would look as if
         # somebody had reset the groups.
         if (finish := self._state.offsets.start_save()) is not None:
