@@ -17,7 +17,6 @@ from tanist.ha.slave_connection import SlaveConnection
 from tanist.ha.tables import TableFeed
 from tanist.protocol.ha_link import MAX_NOTE_BYTES, encode_note, encode_table_change
 from tests.support.conditions import turns, until
-from tests.support.conditions import until
 from tests.support.fake_transport import FakeTransport
 from tests.support.links import Bytes, MasterSide, SlaveSide, epochs_of
 
