@@ -5,6 +5,7 @@ TANIST_SCENARIOS=all has the releases too whose broadcasting clients can not be 
 """
 
 import os
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -104,10 +105,12 @@ class ResetSite:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Generator[ResetSite]:
+def site(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[ResetSite]:
+    """Its parameter says whether clients are told by the answers to their pulls."""
+    is_server_side = str(getattr(request, "param", False)).lower()
     with (
         NameServerProcess(tmp_path / "ns") as names,
-        BrokerProcess(tmp_path / "broker", names.address) as broker,
+        BrokerProcess(tmp_path / "broker", names.address, useServerSideResetOffset=is_server_side) as broker,
         ExitStack() as running,
     ):
         yield ResetSite(names, broker, running, tmp_path / "clients")
@@ -166,7 +169,7 @@ def test_the_stock_commands_move_the_clients_of_both_lines_and_what_they_did_is_
             wait_until(lambda group=group, wanted=wanted: site.states(group) == wanted)
             # They pause before they move, and nobody was said to have moved before.
             took_ms = [each.confirmed_ms - each.told_ms for each in site.order(group).receipts]
-            assert min(took_ms) >= PAUSE_MS
+            assert min(took_ms) >= PAUSE_MS, site.order(group)
     for line in lines:
         for consumer in (online[line], *broadcasting[line]):
             wait_until(lambda consumer=consumer: len(consumer.received(0)) == 2 * COUNT)
@@ -175,46 +178,61 @@ def test_the_stock_commands_move_the_clients_of_both_lines_and_what_they_did_is_
     later = site.consumer(CLIENT_LINES[0], "offline")
     assert len(later.received(COUNT)) == COUNT
     # The backlog is skipped, and what comes after it is not.
-    seen = {each.name: len(each.received(0)) for each in (*slow.values(), *slow_broadcasting.values())}
-    assert max(seen.values()) < COUNT
-    site.send(2)
-    for consumer in (*slow.values(), *slow_broadcasting.values()):
-        received = consumer.received(seen[consumer.name] + 2)
-        assert {delivery.queue_offset for delivery in received[seen[consumer.name] :]} == {COUNT // QUEUES}
+    slow_ones = [*slow.values(), *slow_broadcasting.values()]
+    seen = [len(consumer.received(0)) for consumer in slow_ones]
+    assert max(seen) < COUNT
+    site.send(QUEUES)
+    for consumer, count in zip(slow_ones, seen, strict=True):
+        received = consumer.received(count + QUEUES)
+        assert {delivery.queue_offset for delivery in received[count:]} == {COUNT // QUEUES}
 
 
 @pytest.mark.skipif(
     not IS_ALL, reason="older releases, which are fetched and waited for: TANIST_SCENARIOS=all"
 )
 @pytest.mark.behaviour("S4-50")
+@pytest.mark.parametrize("site", [False, True], indirect=True, ids=["by orders", "by answers to pulls"])
 def test_a_broadcasting_client_of_an_older_release_does_not_move_and_is_said_to_have_failed(
     site: ResetSite,
 ) -> None:
-    site.start_clients([*CLIENT_LINES, *OLDER_CLIENTS])
+    releases = (*CLIENT_LINES, *OLDER_CLIENTS)
+    site.start_clients(releases)
     site.send(COUNT)
     group = "broadcasting"
-    members = {
-        line: site.consumer(line, group, isBroadcasting=True) for line in (*CLIENT_LINES, *OLDER_CLIENTS)
-    }
-    clustered = {line: site.consumer(line, f"clustered-{line.replace('.', '_')}") for line in OLDER_CLIENTS}
+    members = {line: site.consumer(line, group, isBroadcasting=True) for line in releases}
+    groups = {line: f"clustered-{line.replace('.', '_')}" for line in releases}
+    clustered = {line: site.consumer(line, groups[line]) for line in releases}
     for consumer in (*members.values(), *clustered.values()):
         assert len(consumer.received(COUNT)) == COUNT
-    for line in OLDER_CLIENTS:
-        site.commit(f"clustered-{line.replace('.', '_')}", COUNT // QUEUES)
+    for each in groups.values():
+        site.commit(each, COUNT // QUEUES)
     mqadmin_each(
         site.names.address,
-        reset_to_start(group),
-        *(reset_to_start(f"clustered-{line.replace('.', '_')}") for line in OLDER_CLIENTS),
+        *map(reset_to_start, (group, *groups.values())),
         home=site.home / "mqadmin",
     )
-    wait_until(lambda: ReceiptState.TOLD not in site.states(group), timeout_s=120)
-    for line in CLIENT_LINES:
-        wait_until(lambda line=line: len(members[line].received(0)) == 2 * COUNT)
-    for line in OLDER_CLIENTS:
-        assert len(members[line].received(0)) == COUNT
-        # In clustering mode they do.
-        wait_until(lambda line=line: len(clustered[line].received(0)) == 2 * COUNT)
-        assert site.states(f"clustered-{line.replace('.', '_')}") == [ReceiptState.CONFIRMED]
+    # Whoever waits for messages is seen to go on when one comes.
+    wait_until(
+        lambda: site.send(QUEUES) is None and ReceiptState.TOLD not in site.states(group),
+        timeout_s=180,
+        pause_s=5,
+    )
+    for line in releases:
+        # In clustering mode all of them move.
+        wait_until(lambda line=line: is_twice(clustered[line]))
+        assert site.states(groups[line]) == [ReceiptState.CONFIRMED]
+        if line in OLDER_CLIENTS:
+            assert not is_twice(members[line])
+        else:
+            wait_until(lambda line=line: is_twice(members[line]))
     failed = [each for each in site.order(group).receipts if each.state is ReceiptState.FAILED]
     assert len(failed) == len(OLDER_CLIENTS)
     assert all("can not be moved in broadcasting mode" in each.reason for each in failed)
+
+
+def is_twice(consumer: PushConsumer) -> bool:
+    """Whether all messages from before a reset to the start have come twice."""
+    counts = Counter(delivery.place for delivery in consumer.received(0))
+    return all(
+        counts[queue_id, offset] >= 2 for queue_id in range(QUEUES) for offset in range(COUNT // QUEUES)
+    )
