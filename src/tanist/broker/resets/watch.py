@@ -292,7 +292,8 @@ class OrderWatch:
             receipt.state, receipt.reason = ReceiptState.PENDING, "it is told when it pulls next"
             return [AskStanding(self, client)]
         receipt.state, receipt.told_ms, receipt.reason = ReceiptState.TOLD, now_ms, ""
-        if client.language == Language.PYTHON.name:
+        if self.is_broadcast and client.language == Language.PYTHON.name:
+            # Which queues it has is known, and where it stood it says itself.
             return [TellClient(self, client)]
         return [AskStanding(self, client), TellClient(self, client)]
 
