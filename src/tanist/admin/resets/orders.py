@@ -1,0 +1,99 @@
+"""Orders on the wire: give one, see what became of it, approve or reject it."""
+
+from tanist.admin.resets.plan import Plan
+from tanist.client.session.wire import Wire
+from tanist.model.offsets import QueueOffset
+from tanist.protocol.bodies.base import encode_body
+from tanist.protocol.bodies.reset import QueueTarget, QueueTargets, ResetOrders, ResetOrderView, ResetState
+from tanist.protocol.codes import RequestCode
+from tanist.protocol.command import Command
+from tanist.protocol.headers.reset import ApplyResetRequest, DecideResetRequest, GetResetOrdersRequest
+from tanist.protocol.java_json import decode_java_json
+from tanist.protocol.response_errors import RequestNotSupported
+
+_GRACE_S = 5.0
+"""So much later than it was asked to a broker may answer."""
+STOPPED = (ResetState.MOVED, ResetState.REJECTED)
+"""Orders that changed nothing and never will."""
+_NOBODYS = "-"
+"""An order's id that none has."""
+
+
+async def knows_orders(wire: Wire, address: str) -> bool:
+    """Whether the broker there is one of ours."""
+    header = GetResetOrdersRequest(order_id=_NOBODYS)
+    try:
+        await wire.ask(address, Command.request(RequestCode.GET_RESET_ORDERS, header))
+    except RequestNotSupported:
+        return False
+    return True
+
+
+async def read_orders(
+    wire: Wire,
+    address: str,
+    *,
+    order_id: str | None = None,
+    group: str | None = None,
+    topic: str | None = None,
+    seen_version: int = -1,
+    wait_ms: int = 0,
+) -> ResetOrders:
+    """A broker's orders; with ``wait_ms``, as soon as one has changed since ``seen_version``."""
+    header = GetResetOrdersRequest(
+        order_id=order_id, group=group, topic=topic, seen_version=seen_version, wait_ms=wait_ms
+    )
+    answer = await wire.ask(
+        address,
+        Command.request(RequestCode.GET_RESET_ORDERS, header),
+        timeout_s=wait_ms / 1000 + _GRACE_S,
+    )
+    return decode_java_json(answer.body, ResetOrders)
+
+
+async def order_of(wire: Wire, address: str, plan: Plan) -> ResetOrderView | None:
+    """What the broker there has of a plan: of two orders for it the one that changed something, or will."""
+    orders = await read_orders(wire, address, group=plan.group, topic=plan.topic)
+    return effective([order for order in orders.orders if order.order_id in plan.order_ids])
+
+
+def effective(orders: list[ResetOrderView]) -> ResetOrderView | None:
+    """Of orders for one plan, the one that counts: one that was stopped gives way to one that was not."""
+    counting = [order for order in orders if order.state not in STOPPED] or orders
+    return counting[-1] if counting else None
+
+
+async def give_order(
+    wire: Wire, address: str, plan: Plan, broker_name: str, *, caller: str, reason: str, is_forced: bool
+) -> None:
+    """Order what the plan says of one broker's queues. The same order twice is one order."""
+    header = ApplyResetRequest(
+        order_id=plan.order_id(is_forced=is_forced),
+        topic=plan.topic,
+        group=plan.group,
+        caller=caller,
+        reason=reason,
+        undoes=plan.undoes,
+        is_forced=is_forced,
+    )
+    targets = QueueTargets(
+        targets=[
+            QueueTarget(
+                queue_id=queue.queue_id,
+                expected_offset=None if queue.now is None else QueueOffset(queue.now),
+                target=QueueOffset(queue.target),
+            )
+            for queue in plan.queues_of(broker_name)
+        ]
+    )
+    await wire.ask(
+        address, Command.request(RequestCode.APPLY_RESET, header, body=encode_body(targets)), timeout_s=30.0
+    )
+
+
+async def decide(
+    wire: Wire, address: str, order_id: str, *, decider: str, is_approved: bool, reason: str
+) -> None:
+    """Approve an order that waits, or reject it."""
+    header = DecideResetRequest(order_id=order_id, decider=decider, is_approved=is_approved, reason=reason)
+    await wire.ask(address, Command.request(RequestCode.DECIDE_RESET, header))
