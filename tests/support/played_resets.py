@@ -145,7 +145,11 @@ class PlayedBroker:
     def _stats(self, command: Command) -> Command:
         topic = command.header(TopicRequest).topic
         if topic != TOPIC:
-            table = {self._name(0, topic): QueueStats(min_offset=QueueOffset(0), max_offset=QueueOffset(self.retry_count))}
+            table = {
+                self._name(0, topic): QueueStats(
+                    min_offset=QueueOffset(0), max_offset=QueueOffset(self.retry_count)
+                )
+            }
         else:
             table = {
                 self._name(queue_id): QueueStats(
@@ -300,7 +304,9 @@ class PlayedBroker:
             queues=[
                 QueueReceipt(
                     queue_id=target.queue_id,
-                    old_offset=QueueOffset(client.stands.get(target.queue_id, order.before.get(target.queue_id, 0))),
+                    old_offset=QueueOffset(
+                        client.stands.get(target.queue_id, order.before.get(target.queue_id, 0))
+                    ),
                     new_offset=target.target,
                 )
                 for target in (order.targets if is_there else ())
@@ -350,7 +356,12 @@ class PlayedSite:
         self.groups = {GROUP}
 
     async def ask(
-        self, address: str, command: Command, *, timeout_s: float | None = None, connect_s: float | None = None
+        self,
+        address: str,
+        command: Command,
+        *,
+        timeout_s: float | None = None,
+        connect_s: float | None = None,
     ) -> Command:
         await asyncio.sleep(0)
         if address == NAME_SERVER:

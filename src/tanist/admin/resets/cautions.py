@@ -50,8 +50,8 @@ def group_cautions(facts: GroupFacts, queues: Sequence[PlannedQueue], group: str
         found.append("clients that pull by themselves do not follow an order until they start anew")
     if facts.retry_backlog:
         found.append(
-            f"{facts.retry_backlog} messages wait in the retry topic of {group}; a reset does not touch them, "
-            "they are consumed as before"
+            f"{facts.retry_backlog} messages wait in the retry topic of {group}; a reset does not touch "
+            "them, they are consumed as before"
         )
     if facts.stock_brokers and online:
         found.append(f"{', '.join(facts.stock_brokers)}: no Tanist broker, so no client's receipt can be had")

@@ -117,7 +117,7 @@ class Plan(Body, frozen=True, kw_only=True):
     @property
     def all_warnings(self) -> list[str]:
         """Those of the whole, of clients, and of queues; a warning that many queues share comes once."""
-        by_text: dict[str, list[str]] = msgspec.field(default={})
+        by_text: dict[str, list[str]] = {}
         for queue in self.queues:
             for text in queue.warnings:
                 by_text.setdefault(text, []).append(shown_queue(queue.name))

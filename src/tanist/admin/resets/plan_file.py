@@ -42,7 +42,7 @@ class PlanEdited(ResetRefused):
 
 def write_plan(path: Path, plan: Plan) -> None:
     """Put the plan into a file. Who reads it meanwhile finds the old one or the new one."""
-    told = _builtins(plan)
+    told = msgspec.json.decode(encode_body(plan), type=dict[str, Any])
     whole = {"kind": _KIND, "version": PLAN_VERSION, "digests": _digests(told), "plan": told}
     text = msgspec.json.format(encode_body(whole), indent=1)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
@@ -74,10 +74,6 @@ def read_plan(path: Path, *, is_edit_accepted: bool = False) -> Plan:
         raise ResetRefused(f"{path} was edited and makes no sense any more: {error}; plan anew") from error
     _check_sense(path, plan)
     return plan
-
-
-def _builtins(plan: Plan) -> dict[str, Any]:
-    return msgspec.to_builtins(plan, str_keys=True)
 
 
 def _digests(told: dict[str, Any]) -> dict[str, str]:
