@@ -325,6 +325,8 @@ class PlayedBroker:
             for order in self.orders
             if asked.order_id in (None, order.order_id) and asked.group in (None, order.group)
         ]
+        if asked.order_id is not None and not found:
+            return command.reply(ResponseCode.QUERY_NOT_FOUND, remark="no such order")
         return command.reply(body=encode_body(ResetOrders(version=self.version, orders=found)))
 
     def _decide(self, command: Command) -> Command:

@@ -55,8 +55,8 @@ def reset_offset() -> None:
     multiple=True,
     metavar="TARGET",
     help="earliest, latest, now, a time (2026-11-18T09:00 or milliseconds), -2h for so long ago, lag=N "
-    "to leave N in each queue, offset=N, BROKER:QUEUE=N once for each queue, group=GROUP to go where that stands, "
-    "message=ID, key=KEY, plan=FILE.",
+    "to leave N in each queue, offset=N, BROKER:QUEUE=N once for each queue, group=GROUP to go where that "
+    "stands, message=ID, key=KEY, plan=FILE.",
 )
 @click.option("-q", "--queue", "queues", multiple=True, metavar="BROKER:QUEUE", help="Only this queue.")
 @click.option(

@@ -9,7 +9,7 @@ from tanist.protocol.codes import RequestCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.reset import ApplyResetRequest, DecideResetRequest, GetResetOrdersRequest
 from tanist.protocol.java_json import decode_java_json
-from tanist.protocol.response_errors import RequestNotSupported
+from tanist.protocol.response_errors import NotFound, RequestNotSupported
 
 _GRACE_S = 5.0
 """So much later than it was asked to a broker may answer."""
@@ -26,6 +26,8 @@ async def knows_orders(wire: Wire, address: str) -> bool:
         await wire.ask(address, Command.request(RequestCode.GET_RESET_ORDERS, header))
     except RequestNotSupported:
         return False
+    except NotFound:
+        pass
     return True
 
 
@@ -39,22 +41,27 @@ async def read_orders(
     seen_version: int = -1,
     wait_ms: int = 0,
 ) -> ResetOrders:
-    """A broker's orders; with ``wait_ms``, as soon as one has changed since ``seen_version``."""
+    """A broker's orders; with ``wait_ms``, as soon as one has changed since ``seen_version``.
+
+    Only of an order that is named it is told which queues a client has moved. There may be none of that name.
+    """
     header = GetResetOrdersRequest(
         order_id=order_id, group=group, topic=topic, seen_version=seen_version, wait_ms=wait_ms
     )
-    answer = await wire.ask(
-        address,
-        Command.request(RequestCode.GET_RESET_ORDERS, header),
-        timeout_s=wait_ms / 1000 + _GRACE_S,
-    )
+    command = Command.request(RequestCode.GET_RESET_ORDERS, header)
+    try:
+        answer = await wire.ask(address, command, timeout_s=wait_ms / 1000 + _GRACE_S)
+    except NotFound:
+        return ResetOrders(version=seen_version)
     return decode_java_json(answer.body, ResetOrders)
 
 
 async def order_of(wire: Wire, address: str, plan: Plan) -> ResetOrderView | None:
     """What the broker there has of a plan: of two orders for it the one that changed something, or will."""
-    orders = await read_orders(wire, address, group=plan.group, topic=plan.topic)
-    return effective([order for order in orders.orders if order.order_id in plan.order_ids])
+    found: list[ResetOrderView] = []
+    for order_id in plan.order_ids:
+        found += (await read_orders(wire, address, order_id=order_id)).orders
+    return effective(found)
 
 
 def effective(orders: list[ResetOrderView]) -> ResetOrderView | None:

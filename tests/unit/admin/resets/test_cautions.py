@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 
 from tanist.admin.resets.cautions import GroupFacts, client_cautions, group_cautions
@@ -17,10 +15,8 @@ def said(facts: GroupFacts, *queues: PlannedQueue) -> str:
     return "\n".join(group_cautions(facts, queues, "billing"))
 
 
-def queue(**other: Any) -> PlannedQueue:
-    return PlannedQueue(
-        **{"broker_name": "a", "queue_id": 0, "now": 5, "min_offset": 0, "max_offset": 9, "target": 1} | other
-    )
+def queue(*, now: int | None = 5, target: int = 1) -> PlannedQueue:
+    return PlannedQueue(broker_name="a", queue_id=0, now=now, min_offset=0, max_offset=9, target=target)
 
 
 ONLINE = {"a": [client()]}
@@ -60,9 +56,18 @@ def test_queues_without_an_offset_and_a_plan_that_changes_nothing_are_said() -> 
 
 @pytest.mark.parametrize(
     ("version", "name"),
-    [(393, "4.9.0"), (407, "4.9.7"), (408, "4.9.8-SNAPSHOT"), (409, "4.9.8"), (412, "5.0.0-SNAPSHOT"), (413, "5.0.0"),
-     (453, "5.2.0"), (478, "5.3.3-SNAPSHOT"), (479, "5.3.3"), (121, "before 4.9 (121)")],
-)  # fmt: skip
+    [
+        (393, "4.9.0"),
+        (407, "4.9.7"),
+        (408, "4.9.8-SNAPSHOT"),
+        (409, "4.9.8"),
+        (412, "5.0.0-SNAPSHOT"),
+        (413, "5.0.0"),
+        (453, "5.2.0"),
+        (479, "5.3.3"),
+        (121, "before 4.9 (121)"),
+    ],
+)
 def test_a_version_has_a_name(version: int, name: str) -> None:
     assert version_name(version) == name
 
