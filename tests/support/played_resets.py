@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from tanist.errors import ConnectFailed
 from tanist.model.groups import ConsumeType, MessageModel
 from tanist.model.offsets import QueueOffset
@@ -334,13 +336,11 @@ class PlayedBroker:
         (order,) = [order for order in self.orders if order.order_id == asked.order_id]
         if order.caller == asked.decider:
             return command.reply(ResponseCode.NO_PERMISSION, remark="another has to approve")
-        told = ResetOrderView(
-            **{name: getattr(order, name) for name in order.__struct_fields__}
-            | {
-                "state": ResetState.APPLIED if asked.is_approved else ResetState.REJECTED,
-                "decider": asked.decider,
-                "decision_reason": asked.reason,
-            }
+        told = msgspec.structs.replace(
+            order,
+            state=ResetState.APPLIED if asked.is_approved else ResetState.REJECTED,
+            decider=asked.decider,
+            decision_reason=asked.reason,
         )
         self.orders[self.orders.index(order)] = told
         self._carry_out(told)
