@@ -51,6 +51,8 @@ from tanist.broker.pull_progress import PullProgress
 from tanist.broker.rebuilding import SlaveRounds
 from tanist.broker.registration import Registration
 from tanist.broker.replication import Parts, Replication
+from tanist.broker.resets.order_file import OrderFile
+from tanist.broker.resets.table import OrderTable, set_unsaved
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
 from tanist.broker.topics import TopicTable
@@ -198,6 +200,9 @@ class Broker:
         topics.add_several(self._topics, max_new=len(self._topics))
         delays = DelayTable.open(disk, root, self._settings, store, self._clock)
         writer.on_cut.append(delays.on_cut)
+        offsets = OffsetTable.open(ConfigTable(disk, root, ConsumerOffsetTable), self._clock)
+        resets = OrderTable(OrderFile(disk, root))
+        set_unsaved(resets, offsets)
         fixed = [self._limits, self._ha] if self._tls is None else [self._limits, self._ha, self._tls]
         return BrokerState(
             settings=self._settings,
@@ -208,7 +213,7 @@ class Broker:
             groups=GroupTable.open(
                 ConfigTable(disk, root, SubscriptionGroupTable), self._settings, self._clock
             ),
-            offsets=OffsetTable.open(ConfigTable(disk, root, ConsumerOffsetTable), self._clock),
+            offsets=offsets,
             clients=ClientTable(),
             locks=QueueLocks(),
             placing=Placing(
@@ -225,6 +230,7 @@ class Broker:
             clock=self._clock,
             store_host=host,
             pid=os.getpid(),
+            resets=resets,
         )
 
     @asynccontextmanager

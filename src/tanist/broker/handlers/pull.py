@@ -21,7 +21,10 @@ from tanist.broker.longpoll import ParkedPull, ParkedPulls
 from tanist.broker.memory import hot_bytes
 from tanist.broker.message_filter import MessageFilter, PropertyFilter, filter_of
 from tanist.broker.offsets import check_client_may_commit
+from tanist.broker.queue_look import queue_bounds
 from tanist.broker.reading import Outcome, QueueRead, read_queue
+from tanist.broker.resets import carrying as resets
+from tanist.broker.resets.watch import OrderWatch
 from tanist.broker.slave_consume.relay_rules import is_stock, pull_again
 from tanist.broker.slave_reads import is_behind, suggested_broker_id
 from tanist.broker.state import BrokerState
@@ -53,6 +56,7 @@ _CODES = {
     Outcome.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
     Outcome.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
     Outcome.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+    Outcome.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
     Outcome.OFFSET_NOT_ON_SLAVE: ResponseCode.PULL_NOT_FOUND,
 }
 
@@ -90,12 +94,17 @@ class PullHandler:
         pull = _Pull(command, request, connection, subscription, self._filter(request, subscription))
         if request.sys_flag & _COMMIT and request.consumer_offset >= 0 and self._takes_offsets:
             check_client_may_commit(request.consumer_group)
-            self._state.offsets.commit(
-                request.consumer_group, request.topic, request.queue_id, request.consumer_offset
-            )
+            if not self._state.resets.watched or self._may_commit(pull):
+                self._state.offsets.commit(
+                    request.consumer_group, request.topic, request.queue_id, request.consumer_offset
+                )
         if command.is_one_way:
             return None  # It would get no answer, now or later.
+        if self._state.resets.watched and (sent := self._send_elsewhere(pull)) is not None:
+            return self._answer(pull, sent)
         found = self._read(pull, request.queue_offset)
+        if self._state.resets.watched:
+            self._observe(pull, found)
         may_wait = not found.message_count and request.sys_flag & _SUSPEND and request.suspend_timeout_ms > 0
         if may_wait and _code(found, request.queue_offset) is ResponseCode.PULL_NOT_FOUND:
             if not self._parked.has_room(connection, _text_chars(request)):
@@ -118,6 +127,13 @@ class PullHandler:
                 self._resume(parked, may_wait=True)
         if self._slow:
             self._scan_end_s()
+
+    def on_reset(self, watch: OrderWatch) -> None:
+        """A group is being moved: its pulls that wait in these queues are told so now."""
+        for queue_id in watch.targets:
+            for parked in self._parked.waiting(watch.topic, queue_id):
+                if parked.owner.request.consumer_group == watch.group and self._parked.take(parked):
+                    self._resume(parked, may_wait=True)
 
     def on_lost(self, connection: Connection) -> None:
         """A connection was closed: its pulls wait no longer."""
@@ -182,6 +198,9 @@ class PullHandler:
                 pull, subscription=subscription, is_wanted=self._filter(pull.request, subscription)
             )
             queue_offset = pull.request.queue_offset
+        if self._state.resets.watched and (sent := self._send_elsewhere(pull)) is not None:
+            pull.connection.send(self._answer(pull, sent))
+            return
         found = self._read(pull, queue_offset)
         has_seen_all = (
             found.outcome in (Outcome.NO_MATCHED_MESSAGE, Outcome.OFFSET_OVERFLOW_ONE)
@@ -191,6 +210,23 @@ class PullHandler:
             self._park(pull, found.next_offset, parked.deadline_ms)
         else:
             pull.connection.send(self._answer(pull, found))
+
+    def _may_commit(self, pull: _Pull) -> bool:
+        offset = pull.request.consumer_offset
+        return resets.may_commit(self._state, _visit(pull), offset, is_one_way=True)
+
+    def _send_elsewhere(self, pull: _Pull) -> QueueRead | None:
+        """The answer that sends a client to where its group was moved; None if it is answered as always."""
+        request = pull.request
+        target = resets.take_pending(self._state, _visit(pull), request.queue_offset)
+        if target is None:
+            return None
+        low, high = queue_bounds(self._state.store, request.topic, request.queue_id)
+        return QueueRead(Outcome.OFFSET_RESET, target, low, high, [])
+
+    def _observe(self, pull: _Pull, found: QueueRead) -> None:
+        asked = pull.request.queue_offset
+        resets.on_pull(self._state, _visit(pull), asked=asked, next_offset=found.next_offset)
 
     def _check(self, request: PullMessageRequest) -> SubscriptionData:
         """Refuse what may not be pulled; what the consumer wants of the topic."""
@@ -380,6 +416,11 @@ class PullHandler:
 
 def _stopping() -> ResponseError:
     return ResponseError(ResponseCode.SYSTEM_BUSY, "the broker stops; pull again when it is back")
+
+
+def _visit(pull: _Pull) -> resets.Visit:
+    request = pull.request
+    return resets.Visit(request.consumer_group, request.topic, request.queue_id, pull.connection)
 
 
 def _code(found: QueueRead, asked_offset: int) -> ResponseCode:
