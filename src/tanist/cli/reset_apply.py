@@ -19,7 +19,7 @@ from tanist.admin.resets.progress import Progress
 from tanist.admin.resets.reading import in_parallel
 from tanist.admin.resets.undoing import make_undo
 from tanist.cli.asked import JSON, NAME_SERVER, run_asking
-from tanist.cli.reset_options import ACCEPT_EDITED, PLAN_FILE, USER, YES, name_server_of, who
+from tanist.cli.reset_options import ACCEPT_EDITED, PLAN_FILE, USER, WAIT, YES, name_server_of, who
 from tanist.cli.reset_views import print_plan, print_progress, progress_to_json, to_json
 from tanist.client.session.wire import Wire
 from tanist.client.settings import Credentials
@@ -27,14 +27,6 @@ from tanist.protocol.response_errors import RequestNotSupported
 
 _FORCE = click.option(
     "--force", "is_forced", is_flag=True, help="Also where the group has moved since it was planned."
-)
-_WAIT = click.option(
-    "--wait",
-    "wait_s",
-    type=click.FloatRange(0, 3600),
-    default=60.0,
-    show_default=True,
-    help="For so many seconds receipts are waited for.",
 )
 _REASON = click.option("--reason", default="", help="Why, for the brokers' records.")
 
@@ -44,7 +36,7 @@ _REASON = click.option("--reason", default="", help="Why, for the brokers' recor
 @NAME_SERVER
 @YES
 @_FORCE
-@_WAIT
+@WAIT
 @_REASON
 @ACCEPT_EDITED
 @USER
@@ -84,7 +76,7 @@ def apply_command(
 @NAME_SERVER
 @YES
 @_FORCE
-@_WAIT
+@WAIT
 @_REASON
 @ACCEPT_EDITED
 @USER

@@ -16,6 +16,14 @@ USER = click.option("--user", help="Who says so; without it the access key, or y
 ACCEPT_EDITED = click.option(
     "--accept-edited", "is_edit_accepted", is_flag=True, help="Take a plan that was edited by hand."
 )
+WAIT = click.option(
+    "--wait",
+    "wait_s",
+    type=click.FloatRange(0, 3600),
+    default=60.0,
+    show_default=True,
+    help="For so many seconds receipts are waited for.",
+)
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
 
 

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tanist.admin.resets.checking import Checked
+from tanist.admin.resets.client_versions import version_name
 from tanist.admin.resets.plan import Plan, PlannedQueue
 from tanist.admin.resets.progress import AtBroker, Outcome, Progress
 from tanist.cli.ha_views import print_whole, time_of
@@ -36,10 +37,11 @@ def print_plan(
         table.add_row(*map(Text, (*_queue_row(queue), *extra)))
     print_whole(console, table)
     _print_rest(console, len(plan.queues) - _SHOWN_QUEUES, "queues; the file and --json have them all")
+    broker_count = len({queue.broker_name for queue in plan.queues})
     line(
         console,
-        f"{len(plan.queues)} queues at {len({queue.broker_name for queue in plan.queues})} brokers: "
-        f"{plan.replayed} messages come again, {plan.skipped} are skipped",
+        f"{_counted(len(plan.queues), 'queue')} at {_counted(broker_count, 'broker')}: "
+        f"{_counted(plan.replayed, 'message')} to come again, {plan.skipped} to be skipped",
     )
     _print_clients(console, plan)
     for warning in plan.all_warnings:
@@ -127,12 +129,13 @@ def progress_to_json(progress: Progress) -> dict[str, object]:
 
 def print_checked(console: Console, checked: Checked) -> None:
     """Each queue as it is found, each order, and who has confirmed."""
-    table = Table("queue", "before", "target", "now", "verdict", box=None)
+    table = Table("queue", "before", "target", "now", "verdict", "confirmed", box=None)
     for queue in checked.queues[:_SHOWN_QUEUES]:
         name = f"{queue.planned.broker_name}:{queue.planned.queue_id}"
         values = (queue.before, queue.planned.target, queue.now)
         verdict = "the clients keep it" if checked.plan.is_broadcast else queue.verdict.value
-        table.add_row(*map(Text, (name, *map(_offset, values), verdict)))
+        confirmed = "yes" if queue.is_confirmed else "no"
+        table.add_row(*map(Text, (name, *map(_offset, values), verdict, confirmed)))
     print_whole(console, table)
     _print_rest(console, len(checked.queues) - _SHOWN_QUEUES, "queues; --json has them all")
     for name, order in checked.orders.items():
@@ -163,6 +166,7 @@ def checked_to_json(checked: Checked) -> dict[str, object]:
                 "target": queue.planned.target,
                 "now": queue.now,
                 "verdict": queue.verdict.value,
+                "confirmed": queue.is_confirmed,
             }
             for queue in checked.queues
         ],
@@ -205,7 +209,9 @@ def print_receipts(console: Console, orders: Iterable[ResetOrderView]) -> None:
     table = Table("client", "state", "queue", "from", "to", "first taken", "why", box=None)
     for order in orders:
         for receipt in order.receipts:
-            head = (f"{receipt.client_id} {receipt.language} {receipt.version}".rstrip(), receipt.state.value)
+            number = receipt.version
+            version = version_name(int(number)) if number.isdecimal() else number
+            head = (f"{receipt.client_id} {receipt.language} {version}".rstrip(), receipt.state.value)
             for queue in receipt.queues[:_SHOWN_QUEUES]:
                 where = (queue.old_offset, queue.new_offset, queue.first_offset)
                 name = f"{order.broker_name}:{queue.queue_id}"
@@ -290,6 +296,10 @@ def _queue_row(queue: PlannedQueue) -> tuple[str, ...]:
 
 def _moved_text(queue: PlannedQueue, now: int | None) -> str:
     return "as planned" if now == queue.now else f"at {_offset(now)}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _offset(value: int | None) -> str:

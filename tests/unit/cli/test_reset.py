@@ -128,7 +128,7 @@ def test_a_plan_is_shown_with_its_warnings_and_the_next_command(operator: Operat
     broker_a.is_orderly, broker_b.retry_count = True, 3
     operator.meets(broker_a, broker_b)
     shown = operator.plans("offset=60").stdout
-    assert "4 queues at 2 brokers: 40 messages come again, 0 are skipped" in shown
+    assert "4 queues at 2 brokers: 40 messages to come again, 0 to be skipped" in shown
     assert "warning: the group consumes in order" in shown
     assert "warning: 3 messages wait in the retry topic of billing" in shown
     assert f"resetOffset apply {operator.plan_file}" in shown.replace("\n", "")
@@ -244,7 +244,7 @@ def test_an_operator_is_asked_first(operator: Operator) -> None:
     operator.plans("earliest")
     asked = operator.runs("apply", str(operator.plan_file), answer="n\n")
     assert asked.exit_code == 1
-    assert "280 messages come again" in asked.output
+    assert "280 messages to come again" in asked.output
     assert stands(*brokers) == [70] * 4
     assert operator.runs("apply", str(operator.plan_file), answer="y\n").exit_code == 0
     assert stands(*brokers) == [0] * 4
@@ -486,7 +486,7 @@ def test_what_holds_is_verified_and_what_does_not_is_named(operator: Operator) -
     after = operator.runs("verify", str(operator.plan_file))
     assert after.exit_code == 0, after.stdout
     assert "went on from target" in after.stdout
-    assert "where it was or further" in after.stdout
+    assert "where it was, or further" in after.stdout
 
 
 @pytest.mark.behaviour("S4-50")

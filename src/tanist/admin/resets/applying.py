@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tanist.admin.resets.journal import Journal
 from tanist.admin.resets.judging import HOLDS, judge
-from tanist.admin.resets.orders import give_order, order_of, read_orders
+from tanist.admin.resets.orders import follow, give_order, order_of
 from tanist.admin.resets.places import Place, Places
 from tanist.admin.resets.plan import END, Plan, PlannedQueue
 from tanist.admin.resets.progress import AtBroker, Progress
@@ -25,16 +25,13 @@ from tanist.admin.resets.stock import (
     reset_by_time,
     reset_queue,
 )
-from tanist.admin.resets.tally import tally
 from tanist.client.session.wire import Wire
 from tanist.clock import Clock, SystemClock
 from tanist.errors import MQError
 from tanist.model.route import MessageQueue
-from tanist.protocol.bodies.reset import ResetState
+from tanist.protocol.bodies.reset import ResetOrderView, ResetState
 from tanist.protocol.response_errors import RequestNotSupported
 
-_WAIT_MS = 10_000
-"""So long a broker holds a question back that it has nothing new for."""
 _LOOK_S = 1.0
 """How often clients are asked for their offsets where nobody tells of them."""
 
@@ -199,22 +196,13 @@ class Applying:
         self._on_change(self.progress)
 
     async def _watch(self, place: Place, part: AtBroker) -> None:
-        """Follow the receipts: the broker answers when there is one, and is asked again."""
-        loop, version = asyncio.get_running_loop(), -1
-        while part.order is not None and part.order.state is ResetState.APPLIED:
-            left_s = self._deadline_s - loop.time()
-            if not tally([part.order]).is_waiting or left_s <= 0:
-                return
-            found = await read_orders(
-                self._wire,
-                place.address,
-                order_id=part.order.order_id,
-                seen_version=version,
-                wait_ms=min(_WAIT_MS, max(1, round(left_s * 1000))),
-            )
-            version = found.version
-            part.order = next(iter(found.orders), part.order)
+        assert part.order is not None
+
+        def on_change(order: ResetOrderView) -> None:
+            part.order = order
             self._on_change(self.progress)
+
+        await follow(self._wire, place.address, part.order, deadline_s=self._deadline_s, on_change=on_change)
 
     async def _tell_stock(self, place: Place, part: AtBroker) -> None:
         left = [queue for queue in self._queues(place) if queue.queue_id not in part.done]

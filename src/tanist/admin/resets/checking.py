@@ -12,7 +12,7 @@ from tanist.admin.resets.progress import Outcome
 from tanist.admin.resets.reading import GroupReader, in_parallel
 from tanist.admin.resets.tally import Tally, tally
 from tanist.client.session.wire import Wire
-from tanist.protocol.bodies.reset import ResetOrderView, ResetState
+from tanist.protocol.bodies.reset import ReceiptState, ResetOrderView, ResetState
 from tanist.protocol.response_errors import RequestNotSupported
 
 
@@ -24,6 +24,8 @@ class CheckedQueue:
     before: int | None
     now: int | None
     verdict: Verdict
+    is_confirmed: bool = False
+    """Whether a client says that it went there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,7 @@ class Checked:
         """Clients of a broadcasting group keep their offsets themselves: their receipts say it all."""
         if queue.verdict in HOLDS or self.plan.is_broadcast:
             return True
-        is_confirmed = queue.planned.broker_name in self.orders and bool(self.tally.confirmed)
-        return queue.verdict is Verdict.AMBIGUOUS and is_confirmed
+        return queue.verdict is Verdict.AMBIGUOUS and queue.is_confirmed
 
 
 async def check_plan(wire: Wire, plan: Plan, places: Places, journal: Journal) -> Checked:
@@ -98,4 +99,10 @@ def _checked(
 ) -> CheckedQueue:
     stood = order.before if order is not None else journal.done_at(queue.broker_name).before
     before = stood.get(queue.queue_id, queue.now)
-    return CheckedQueue(queue, before, now, judge(before=before, target=queue.target, now=now))
+    is_confirmed = order is not None and any(
+        receipt.state is ReceiptState.CONFIRMED and moved.queue_id == queue.queue_id
+        for receipt in order.receipts
+        for moved in receipt.queues
+    )
+    verdict = judge(before=before, target=queue.target, now=now)
+    return CheckedQueue(queue, before, now, verdict, is_confirmed)

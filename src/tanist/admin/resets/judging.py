@@ -12,7 +12,7 @@ class Verdict(StrEnum):
 
     AT_TARGET = "at target"
     WENT_ON = "went on from target"
-    AMBIGUOUS = "where it was or further"
+    AMBIGUOUS = "where it was, or further"
     """It was to go back, and stands no further back than before: it consumed all again, or never moved."""
     NOT_MOVED = "not moved"
     BEHIND = "behind target"

@@ -1,6 +1,10 @@
 """Orders on the wire: give one, see what became of it, approve or reject it."""
 
+import asyncio
+from collections.abc import Callable
+
 from tanist.admin.resets.plan import Plan
+from tanist.admin.resets.tally import tally
 from tanist.client.session.wire import Wire
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.base import encode_body
@@ -11,6 +15,8 @@ from tanist.protocol.headers.reset import ApplyResetRequest, DecideResetRequest,
 from tanist.protocol.java_json import decode_java_json
 from tanist.protocol.response_errors import NotFound, RequestNotSupported
 
+_WAIT_MS = 10_000
+"""So long a broker holds a question back that it has nothing new for."""
 _GRACE_S = 5.0
 """So much later than it was asked to a broker may answer."""
 STOPPED = (ResetState.MOVED, ResetState.REJECTED)
@@ -68,6 +74,34 @@ def effective(orders: list[ResetOrderView]) -> ResetOrderView | None:
     """Of orders for one plan, the one that counts: one that was stopped gives way to one that was not."""
     counting = [order for order in orders if order.state not in STOPPED] or orders
     return counting[-1] if counting else None
+
+
+async def follow(
+    wire: Wire,
+    address: str,
+    order: ResetOrderView,
+    *,
+    deadline_s: float,
+    on_change: Callable[[ResetOrderView], None],
+) -> None:
+    """Hear of each receipt until nobody who was told is missing, or the time of the event loop is over.
+
+    The broker answers when there is something new, and is asked again.
+    """
+    loop, version = asyncio.get_running_loop(), -1
+    while order.state is ResetState.APPLIED and tally([order]).is_waiting:
+        left_s = deadline_s - loop.time()
+        if left_s <= 0:
+            return
+        found = await read_orders(
+            wire,
+            address,
+            order_id=order.order_id,
+            seen_version=version,
+            wait_ms=min(_WAIT_MS, max(1, round(left_s * 1000))),
+        )
+        version, order = found.version, next(iter(found.orders), order)
+        on_change(order)
 
 
 async def give_order(

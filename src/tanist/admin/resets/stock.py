@@ -60,11 +60,17 @@ async def is_server_side(wire: Wire, address: str) -> bool:
 
 async def commit_queue(wire: Wire, address: str, plan: Plan, queue: PlannedQueue) -> None:
     """For a group that is offline."""
+    name = MessageQueue(topic=plan.topic, broker_name=queue.broker_name, queue_id=queue.queue_id)
+    await commit_offset(wire, address, name, group=plan.group, offset=queue.target)
+
+
+async def commit_offset(wire: Wire, address: str, queue: MessageQueue, *, group: str, offset: int) -> None:
+    """Say that a group stands there."""
     header = UpdateConsumerOffsetRequest(
-        consumer_group=plan.group,
-        topic=plan.topic,
+        consumer_group=group,
+        topic=queue.topic,
         queue_id=queue.queue_id,
-        consumer_offset=QueueOffset(queue.target),
+        consumer_offset=QueueOffset(offset),
     )
     await wire.ask(address, Command.request(RequestCode.UPDATE_CONSUMER_OFFSET, header))
 
