@@ -7,8 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tanist.admin.resets.checking import Checked
+from tanist.admin.resets.checking import Checked, CheckedQueue
 from tanist.admin.resets.client_versions import version_name
+from tanist.admin.resets.judging import Verdict
 from tanist.admin.resets.plan import Plan, PlannedQueue
 from tanist.admin.resets.progress import AtBroker, Outcome, Progress
 from tanist.cli.ha_views import print_whole, time_of
@@ -133,8 +134,8 @@ def print_checked(console: Console, checked: Checked) -> None:
     for queue in checked.queues[:_SHOWN_QUEUES]:
         name = f"{queue.planned.broker_name}:{queue.planned.queue_id}"
         values = (queue.before, queue.planned.target, queue.now)
-        verdict = "the clients keep it" if checked.plan.is_broadcast else queue.verdict.value
         confirmed = "yes" if queue.is_confirmed else "no"
+        verdict = _verdict_text(queue, is_broadcast=checked.plan.is_broadcast)
         table.add_row(*map(Text, (name, *map(_offset, values), verdict, confirmed)))
     print_whole(console, table)
     _print_rest(console, len(checked.queues) - _SHOWN_QUEUES, "queues; --json has them all")
@@ -251,6 +252,13 @@ def _state_of(progress: Progress, order_id: str) -> bool:
     return any(
         part.order is not None and part.order.order_id == order_id for part in progress.brokers.values()
     )
+
+
+def _verdict_text(queue: CheckedQueue, *, is_broadcast: bool) -> str:
+    if is_broadcast:
+        return "its clients keep it"
+    is_settled = queue.verdict is Verdict.AMBIGUOUS and queue.is_confirmed
+    return "consumed all of it again" if is_settled else queue.verdict.value
 
 
 def _state_text(order: ResetOrderView) -> str:

@@ -486,7 +486,7 @@ def test_what_holds_is_verified_and_what_does_not_is_named(operator: Operator) -
     after = operator.runs("verify", str(operator.plan_file))
     assert after.exit_code == 0, after.stdout
     assert "went on from target" in after.stdout
-    assert "where it was, or further" in after.stdout
+    assert "consumed all of it again" in after.stdout
 
 
 @pytest.mark.behaviour("S4-50")
