@@ -5,7 +5,8 @@ that is said after it on the same connection with it.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,15 @@ from tanist.remoting import RemotingClient
 from tanist.testing import EmbeddedBroker
 from tests.support.consuming import TOPIC, Turnstile, running, send
 from tests.support.delayed_wire import DelayedWire, Said
-from tests.support.ordering import GROUP, States, keep_states, make_consumer, use_virtual_clocks
+from tests.support.ordering import (
+    GROUP,
+    States,
+    keep_states,
+    make_consumer,
+    order_reset,
+    queue_of,
+    use_virtual_clocks,
+)
 from tests.support.virtual_time import run_virtually, virtually_until
 
 ORDER = "order-1"
@@ -86,7 +95,12 @@ def has_first(state: BrokerState, client_id: str) -> bool:
 
 
 async def reset_meanwhile(
-    broker: EmbeddedBroker, consumer: Consumer, handled: Turnstile, *, target: int, hold: Callable[[], None]
+    broker: EmbeddedBroker,
+    consumer: Consumer,
+    handled: Turnstile,
+    *,
+    hold: Callable[[], None],
+    order: Callable[[], Awaitable[None]],
 ) -> None:
     """Order the reset while a message is in hand, an offset is committed and messages are pulled."""
     handled.allow(STOOD_AT)
@@ -94,7 +108,7 @@ async def reset_meanwhile(
     hold()
     committing = asyncio.ensure_future(consumer.commit())
     await send(broker.namesrv, 1, start=COUNT)
-    await apply_reset(broker, target)
+    await order()
     # Acknowledged after the order was given, and maybe before it has come.
     handled.allow(1)
     await asyncio.gather(committing, return_exceptions=True)
@@ -125,19 +139,64 @@ def test_nothing_that_is_late_takes_a_reset_back(
             handled, state = Turnstile(), states[-1]
             consumer = make_consumer(broker, timeout_s=TIMEOUT_S)
             async with consumer, running(consumer, handled, concurrency=1):
-                hold = lambda: wire.hold(held, delay_s)  # noqa: E731
-                await reset_meanwhile(broker, consumer, handled, target=target, hold=hold)
+                await reset_meanwhile(
+                    broker,
+                    consumer,
+                    handled,
+                    hold=partial(wire.hold, held, delay_s),
+                    order=partial(apply_reset, broker, target),
+                )
                 me = consumer.client_id
-                await virtually_until(lambda: receipt_of(state, me)[0] is ReceiptState.CONFIRMED, within_s=60)
+
+                def has_moved() -> bool:
+                    # At no time is it anything else: the consumer may die at any.
+                    assert state.offsets.find(GROUP, TOPIC, 0) == target
+                    return receipt_of(state, me)[0] is ReceiptState.CONFIRMED
+
+                await virtually_until(has_moved, within_s=60)
                 # By now all that was said before has arrived.
+                await asyncio.sleep(delay_s)
+                assert wire.held == [held]
+                assert has_moved()
+                await assert_goes_on(handled, sent, target)
+                await consumer.commit()
+                assert state.offsets.find(GROUP, TOPIC, 0) == COUNT + 1
+                await virtually_until(lambda: has_first(state, me))
+                assert receipt_of(state, me)[1][0].first_offset == target
+
+    run_virtually(scenario(), wire)
+
+
+@pytest.mark.behaviour("S4-18", "S4-33")
+@pytest.mark.parametrize("target", [2, 10], ids=["back", "forward"])
+@pytest.mark.parametrize("delay_s", [TIMEOUT_S / 2, TIMEOUT_S * 2])
+@pytest.mark.parametrize("name", [name for name in HELD if "receipt" not in name])
+def test_nothing_that_is_late_takes_back_what_a_broker_leaves_to_its_clients(
+    states: States, name: str, delay_s: float, target: int
+) -> None:
+    """RocketMQ's brokers order a reset, and change no offset themselves."""
+    wire, held = DelayedWire(), HELD[name]
+
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            sent = [*await send(broker.namesrv, COUNT), b"%d" % COUNT]
+            handled, state = Turnstile(), states[-1]
+            consumer = make_consumer(broker, timeout_s=TIMEOUT_S)
+            async with consumer, running(consumer, handled, concurrency=1):
+
+                async def order() -> None:
+                    order_reset(states, consumer, {queue_of(broker, 0): target})
+
+                await reset_meanwhile(
+                    broker, consumer, handled, hold=partial(wire.hold, held, delay_s), order=order
+                )
+                await virtually_until(lambda: state.offsets.find(GROUP, TOPIC, 0) == target, within_s=60)
                 await asyncio.sleep(delay_s)
                 assert wire.held == [held]
                 assert state.offsets.find(GROUP, TOPIC, 0) == target
                 await assert_goes_on(handled, sent, target)
                 await consumer.commit()
                 assert state.offsets.find(GROUP, TOPIC, 0) == COUNT + 1
-                await virtually_until(lambda: has_first(state, me))
-                assert receipt_of(state, me)[1][0].first_offset == target
 
     run_virtually(scenario(), wire)
 
@@ -157,8 +216,13 @@ def test_nothing_that_is_late_takes_back_the_reset_of_a_broadcasting_member(
             handled, state = Turnstile(), states[-1]
             consumer = make_consumer(broker, timeout_s=TIMEOUT_S, broadcasting=True, offsets_dir=tmp_path)
             async with consumer, running(consumer, handled, concurrency=1):
-                hold = lambda: wire.hold(held, TIMEOUT_S * 2)  # noqa: E731
-                await reset_meanwhile(broker, consumer, handled, target=target, hold=hold)
+                await reset_meanwhile(
+                    broker,
+                    consumer,
+                    handled,
+                    hold=partial(wire.hold, held, TIMEOUT_S * 2),
+                    order=partial(apply_reset, broker, target),
+                )
                 me = consumer.client_id
                 await virtually_until(lambda: receipt_of(state, me)[0] is ReceiptState.CONFIRMED, within_s=60)
                 await asyncio.sleep(TIMEOUT_S * 2)

@@ -1,6 +1,6 @@
 """A connection without a socket, for handlers and tables."""
 
-from collections.abc import Awaitable
+import asyncio
 
 from tanist.errors import ConnectionLost
 from tanist.model.host import pack_host
@@ -41,7 +41,7 @@ class FakeConnection(Connection):
     def send_soon(self, frame: bytes) -> None:
         self.send(frame)
 
-    def request(self, command: Command, timeout_s: float) -> Awaitable[Command]:
+    def request(self, command: Command, timeout_s: float) -> asyncio.Future[Command]:
         """Nobody is there to answer."""
         raise ConnectionLost(self.peer, "a connection without a socket asks nobody")
 

@@ -251,7 +251,7 @@ class OrderTable:
         def finish() -> None:
             try:
                 file.save(number, version, orders, audit)
-            except OSError:
+            except (OSError, DiskFull):
                 # What could not be saved is still to be saved.
                 self._audit, self._is_dirty = audit + self._audit, True
                 raise

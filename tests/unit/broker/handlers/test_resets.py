@@ -1,14 +1,19 @@
 import asyncio
-from collections.abc import Iterator
-from contextlib import closing
+import logging
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tanist.broker.handlers import clients, offsets, resets
-from tanist.broker.settings import BrokerSettings
+from tanist.broker.handlers.pull import PullHandler
+from tanist.broker.resets import carrying
+from tanist.broker.resets.order_file import OrderFile
+from tanist.broker.resets.table import OrderTable, set_unsaved
 from tanist.broker.state import BrokerState
-from tanist.errors import ResponseError
+from tanist.errors import RequestTimeout, ResponseError
 from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
@@ -18,6 +23,7 @@ from tanist.protocol.bodies.client import ConsumerData, HeartbeatData
 from tanist.protocol.bodies.reset import (
     OffsetRows,
     OffsetTable,
+    QueueReceipt,
     QueueReceipts,
     QueueTarget,
     QueueTargets,
@@ -31,16 +37,22 @@ from tanist.protocol.codes import Language, RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.base import Header
 from tanist.protocol.headers.offsets import QueryConsumerOffsetRequest, UpdateConsumerOffsetRequest
+from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
 from tanist.protocol.headers.reset import (
     ApplyResetRequest,
     DecideResetRequest,
     GetResetOrdersRequest,
+    InvokeConsumerStatusRequest,
     ResetOffsetRequest,
     ResetReceiptRequest,
 )
 from tanist.protocol.java_json import ObjectKeyed
-from tests.support.broker_tables import SETTINGS, open_state
+from tanist.protocol.signature import ACCESS_KEY
+from tanist.store.disk import Disk
+from tests.support.broker_tables import SETTINGS, open_offsets, open_state
 from tests.support.clocks import FakeClock
+from tests.support.conditions import turns
+from tests.support.failing_disk import FailingDisk
 from tests.support.fake_connection import FakeConnection
 from tests.support.messages import TOPIC, make_message
 
@@ -71,6 +83,12 @@ class Member(FakeConnection):
         return self.awaited[-1]
 
     def stands(self, **places: int) -> None:
+        """Answer the last question, and have the answer heard."""
+        self.answer(**places)
+        assert self.loop is not None
+        self.loop.run_until_complete(asyncio.sleep(0))
+
+    def answer(self, **places: int) -> None:
         """Answer the last question: ``q0=5`` is queue 0 at offset 5."""
         table = {
             MessageQueue(topic=TOPIC, broker_name="broker-a", queue_id=int(name[1:])): QueueOffset(offset)
@@ -78,8 +96,6 @@ class Member(FakeConnection):
         }
         body = encode_body(ConsumerStatus(queue_table=ObjectKeyed(table)))
         self.awaited[-1].set_result(Command(0, body=body))
-        assert self.loop is not None
-        self.loop.run_until_complete(asyncio.sleep(0))
 
     def orders(self) -> list[Command]:
         return [it for it in self.take_sent() if it.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET]
@@ -104,14 +120,18 @@ class Desk:
         by: FakeConnection | None = None,
         language: Language = Language.JAVA,
         is_one_way: bool = False,
-        **ext: str,
+        access_key: str | None = None,
     ) -> Command:
         request = Command.request(code, header, body=body, opaque=7, is_one_way=is_one_way)
         request.language = language
-        request.ext.update(ext)
+        if access_key is not None:
+            request.ext[ACCESS_KEY] = access_key
         answer = self._routes[code](request, by or self.operator)
         assert isinstance(answer, Command)
         return answer
+
+    def serve(self, request: Command) -> object:
+        return self._routes[request.code](request, self.operator)
 
     def join(self, member: Member, *, is_broadcast: bool = False, is_active: bool = False) -> Member:
         consumer = ConsumerData(
@@ -152,7 +172,6 @@ class Desk:
         queue_id: int = -1,
         offset: int | None = None,
         language: Language = Language.JAVA,
-        **ext: str,
     ) -> dict[int, int]:
         """What the answer to RocketMQ's request says of each queue."""
         header = ResetOffsetRequest(
@@ -163,7 +182,7 @@ class Desk:
             queue_id=queue_id,
             queue_offset=None if offset is None else QueueOffset(offset),
         )
-        answer = self.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, language=language, **ext)
+        answer = self.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, language=language)
         assert answer.code == ResponseCode.SUCCESS
         return _places(answer.body)
 
@@ -174,7 +193,7 @@ class Desk:
         is_forced: bool = False,
         expires_after_ms: int = 86_400_000,
         caller: str = "ann",
-        **ext: str,
+        access_key: str | None = None,
     ) -> ResetOrderView:
         body = QueueTargets(
             targets=[
@@ -194,7 +213,7 @@ class Desk:
             is_forced=is_forced,
             expires_after_ms=expires_after_ms,
         )
-        answer = self.ask(RequestCode.APPLY_RESET, header, body=encode_body(body), **ext)
+        answer = self.ask(RequestCode.APPLY_RESET, header, body=encode_body(body), access_key=access_key)
         return decode_java_json(answer.body, ResetOrderView)
 
     def view(self, order_id: str = "o1") -> ResetOrderView:
@@ -206,10 +225,15 @@ class Desk:
         return decode_java_json(answer.body, ResetOrders)
 
     def decide(
-        self, order_id: str, *, is_approved: bool = True, decider: str = "bob", **ext: str
+        self,
+        order_id: str,
+        *,
+        is_approved: bool = True,
+        decider: str = "bob",
+        access_key: str | None = None,
     ) -> ResetOrderView:
         header = DecideResetRequest(order_id=order_id, decider=decider, is_approved=is_approved)
-        answer = self.ask(RequestCode.DECIDE_RESET, header, **ext)
+        answer = self.ask(RequestCode.DECIDE_RESET, header, access_key=access_key)
         return decode_java_json(answer.body, ResetOrderView)
 
     def say(self, member: Member, said: QueueReceipts, order_id: str = "o1") -> None:
@@ -225,9 +249,11 @@ def _places(body: bytes | memoryview) -> dict[int, int]:
     return {queue.queue_id: int(offset) for queue, offset in table.items()}
 
 
-def _open(tmp_path: Path, settings: BrokerSettings = SETTINGS) -> Desk:
+@contextmanager
+def _open(tmp_path: Path, *, disk: Disk | None = None, **settings: bool) -> Generator[Desk]:
     clock = FakeClock(now_ms=START_MS)
-    state = open_state(tmp_path, settings, clock=clock)
+    state = open_state(tmp_path, msgspec.structs.replace(SETTINGS, **settings), clock=clock)
+    state.resets = OrderTable(OrderFile(disk or Disk(), tmp_path))
     state.topics.put(TopicConfig(topic_name=TOPIC, read_queue_count=2, write_queue_count=2))
     state.groups.ensure("G")
     for number in range(10):
@@ -235,13 +261,14 @@ def _open(tmp_path: Path, settings: BrokerSettings = SETTINGS) -> Desk:
             state.store.append(make_message(number, queue_id=queue_id))
         clock.advance_ms(STEP_MS)
     state.store.dispatch()
-    return Desk(state, clock)
+    desk = Desk(state, clock)
+    with state.store, closing(desk.loop):
+        yield desk
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = _open(tmp_path)
-    with desk.state.store, closing(desk.loop):
+    with _open(tmp_path) as desk:
         yield desk
 
 
@@ -278,18 +305,18 @@ def test_one_queue_goes_to_the_offset_that_is_named(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        ({"timestamp_ms": -2}, "timestamp -2"),
-        ({"timestamp_ms": -1, "queue_id": 2}, "queue 2"),
-        ({"timestamp_ms": -1, "queue_id": 0, "offset": 11}, r"outside \[0, 10\]"),
-        ({"timestamp_ms": -1, "queue_id": 0, "offset": -2}, r"outside \[0, 10\]"),
+        ((-2, -1, None), "timestamp -2"),
+        ((-1, 2, None), "queue 2"),
+        ((-1, 0, 11), r"outside \[0, 10\]"),
+        ((-1, 0, -2), r"outside \[0, 10\]"),
     ],
 )
 def test_what_can_not_be_is_refused_and_nothing_is_done(
-    desk: Desk, asked: dict[str, int], reason: str
+    desk: Desk, asked: tuple[int, int, int | None], reason: str
 ) -> None:
     desk.stand(1, 2)
     with pytest.raises(ResponseError, match=reason):
-        desk.reset(**asked)
+        desk.reset(asked[0], queue_id=asked[1], offset=asked[2])
     assert (desk.stands_at(0), desk.list().orders) == (1, [])
 
 
@@ -410,3 +437,289 @@ def test_bad_targets_are_refused_before_anything_is_done(
     with pytest.raises(ResponseError, match=reason):
         desk.apply(*targets)
     assert (desk.stands_at(0), desk.list().orders) == (8, [])
+
+
+# Receipts
+
+
+@pytest.mark.behaviour("S4-49", "S4-50")
+def test_the_log_tells_who_began_and_of_each_client_only_when_it_has_moved(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="tanist.broker")
+    desk.stand(8, 2)
+    first, second = desk.join(Member("c1")), desk.join(Member("c2"))
+    desk.reset(START_MS, is_force=False)
+    assert (
+        f"[reset-offset] reset offset started by 10.9.9.9:1. topic={TOPIC}, group=G, "
+        f"timestamp={START_MS}, isForce=false"
+    ) in caplog.messages
+    first.stands(q0=8)
+    second.stands(q1=2)
+    assert not any("success" in line for line in caplog.messages)
+    desk.commit(0, by=first)
+    assert [line for line in caplog.messages if "success" in line] == [
+        f"[reset-offset] reset offset success. topic={TOPIC}, group=G, clientId=c1"
+    ]
+
+
+@pytest.mark.behaviour("S4-18")
+def test_a_commit_under_way_does_not_overwrite_the_reset_and_later_ones_count(desk: Desk) -> None:
+    desk.stand(8, 2)
+    member = desk.join(Member("c1"))
+    desk.apply((0, 8, 3))
+    desk.commit(9, by=member)
+    assert desk.stands_at() == 3
+    desk.commit(3, by=member)
+    desk.query(by=member)
+    desk.commit(4, by=member)
+    assert desk.stands_at() == 4
+
+
+def test_a_receipt_is_believed_from_the_client_itself_alone(desk: Desk) -> None:
+    desk.stand(8, 2)
+    ours, other = (desk.join(Member(name, language=Language.PYTHON)) for name in ("c1", "c2"))
+    desk.apply((0, 8, 3))
+    said = QueueReceipts(
+        queues=[QueueReceipt(queue_id=0, old_offset=QueueOffset(8), new_offset=QueueOffset(3))]
+    )
+    liar = Member("c1")
+    with pytest.raises(ResponseError, match="only a client itself"):
+        desk.say(liar, said)
+    desk.say(ours, said)
+    assert desk.receipts() == {"c1": ReceiptState.CONFIRMED, "c2": ReceiptState.TOLD}
+    with pytest.raises(ResponseError, match="not known"):
+        desk.say(other, said, order_id="another")
+
+
+def test_a_client_that_is_gone_is_told_when_it_returns_until_the_order_expires(desk: Desk) -> None:
+    first = desk.join(Member("c1"), is_broadcast=True)
+    desk.apply((0, None, 3), (1, None, 3), expires_after_ms=60_000)
+    clients.on_lost(desk.state, first)
+    assert desk.receipts() == {"c1": ReceiptState.PENDING}
+    again = desk.join(Member("c1", port=4001), is_broadcast=True)
+    assert len(again.orders()) == 1
+    desk.clock.advance_ms(60_000)
+    carrying.on_tick(desk.state)
+    assert desk.view().state is ResetState.EXPIRED
+    late = desk.join(Member("c2"), is_broadcast=True)
+    assert (late.orders(), desk.state.resets.watched) == ([], {})
+
+
+def test_a_second_order_for_the_same_queues_supersedes_the_first(desk: Desk) -> None:
+    desk.stand(8, 2)
+    member = desk.join(Member("c1"))
+    desk.apply((0, 8, 3))
+    desk.apply((1, 2, 1), order_id="o2")
+    desk.apply((0, 3, 5), order_id="o3")
+    assert [order.state for order in desk.list().orders] == [
+        ResetState.EXPIRED,
+        ResetState.APPLIED,
+        ResetState.APPLIED,
+    ]
+    assert desk.view("o1").receipts[0].reason == "order o3 came before it had moved"
+    assert (len(member.orders()), desk.stands_at()) == (3, 5)
+
+
+# Approval
+
+
+@pytest.mark.behaviour("S4-31", "S4-32")
+def test_a_skip_of_the_backlog_waits_for_another_and_goes_to_the_end_of_that_moment(tmp_path: Path) -> None:
+    with _open(tmp_path, reset_needs_approval=True) as desk:
+        desk.stand(1, 2)
+        member = desk.join(Member("c1"))
+        with pytest.raises(ResponseError, match="waits until somebody else approves"):
+            desk.reset(-1)
+        (waiting,) = desk.list().orders
+        assert (waiting.state, member.orders(), desk.stands_at()) == (ResetState.WAITING, [], 1)
+        desk.state.store.append(make_message(queue_id=0))
+        desk.state.store.dispatch()
+        done = desk.decide(waiting.order_id)
+        assert (done.state, done.decider, done.is_forced) == (ResetState.APPLIED, "bob", True)
+        assert (desk.stands_at(0), desk.stands_at(1)) == (11, 10)
+        assert _places(member.orders()[0].body) == {0: 11, 1: 10}
+
+
+def test_an_order_that_waits_may_be_rejected_once_and_by_another(tmp_path: Path) -> None:
+    with _open(tmp_path, reset_needs_approval=True) as desk:
+        desk.stand(8, 2)
+        assert desk.apply((0, 8, 3)).state is ResetState.WAITING
+        with pytest.raises(ResponseError, match="ann gave order o1"):
+            desk.decide("o1", decider="ann")
+        assert desk.decide("o1", is_approved=False).state is ResetState.REJECTED
+        with pytest.raises(ResponseError, match="it is REJECTED"):
+            desk.decide("o1")
+        with pytest.raises(ResponseError, match="not known"):
+            desk.decide("o7")
+        assert desk.stands_at() == 8
+
+
+def test_a_plan_that_is_old_when_it_is_approved_changes_nothing(tmp_path: Path) -> None:
+    with _open(tmp_path, reset_needs_approval=True) as desk:
+        desk.stand(8, 2)
+        desk.apply((0, 8, 3))
+        desk.stand(9, 2)
+        done = desk.decide("o1")
+        assert (done.state, done.moved, desk.stands_at()) == (ResetState.MOVED, {0: 9}, 9)
+
+
+def test_an_order_that_nobody_decides_about_is_rejected_in_the_end(tmp_path: Path) -> None:
+    with _open(tmp_path, reset_needs_approval=True) as desk:
+        desk.stand(8, 2)
+        desk.apply((0, 8, 3), expires_after_ms=1_000)
+        desk.clock.advance_ms(1_000)
+        carrying.on_tick(desk.state)
+        order = desk.view()
+        assert (order.state, order.decision_reason) == (ResetState.REJECTED, "nobody decided in time")
+
+
+def test_where_accounts_are_checked_the_account_counts_and_not_what_is_said(tmp_path: Path) -> None:
+    with _open(tmp_path, reset_needs_approval=True, acl_enable=True) as desk:
+        desk.stand(8, 2)
+        assert desk.apply((0, 8, 3), caller="somebody", access_key="key-a").caller == "key-a"
+        with pytest.raises(ResponseError, match="key-a gave order o1"):
+            desk.decide("o1", decider="another", access_key="key-a")
+        assert desk.decide("o1", decider="key-a", access_key="key-b").decider == "key-b"
+
+
+# Told by the answers to pulls
+
+
+def test_on_the_servers_side_a_pull_that_waits_is_answered_at_once_with_the_target(tmp_path: Path) -> None:
+    async def scenario(desk: Desk) -> None:
+        desk.stand(10, 10)
+        member = desk.join(Member("c1"))
+        member.loop = asyncio.get_running_loop()
+        pulls = PullHandler(desk.state)
+        desk.state.resets.wakers.append(pulls.on_reset)
+        header = PullMessageRequest(
+            consumer_group="G",
+            topic=TOPIC,
+            queue_id=0,
+            queue_offset=QueueOffset(10),
+            max_message_count=32,
+            sys_flag=int(PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION),
+            consumer_offset=QueueOffset(0),
+            suspend_timeout_ms=15_000,
+            subscription="*",
+            sub_version=0,
+        )
+        assert pulls.pull(Command.request(RequestCode.PULL_MESSAGE, header, opaque=9), member) is None
+        member.take_sent()
+        desk.apply((0, 10, 3))
+        (answer,) = member.take_sent()
+        assert (answer.code, answer.remark) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET")
+        assert answer.header(PullMessageResponse).next_begin_offset == 3
+        pulls.close()
+
+    with _open(tmp_path, use_server_side_reset_offset=True) as desk:
+        asyncio.run(scenario(desk))
+
+
+# What is kept
+
+
+def test_orders_and_their_receipts_outlive_a_crash(tmp_path: Path) -> None:
+    with _open(tmp_path) as desk:
+        desk.stand(8, 2)
+        desk.state.offsets.save()
+        member = desk.join(Member("c1"))
+        desk.apply((0, 8, 3))
+        offsets_on_disk = open_offsets(tmp_path)
+        assert offsets_on_disk.find("G", TOPIC, 0) == 8
+        table = OrderTable(OrderFile(Disk(), tmp_path))
+        set_unsaved(table, offsets_on_disk)
+        assert offsets_on_disk.find("G", TOPIC, 0) == 3
+        member.stands(q0=8)
+        desk.commit(3, by=member)
+        desk.state.resets.offsets_saved(desk.state.resets.unsaved())
+        desk.state.resets.save()
+    again = OrderTable(OrderFile(Disk(), tmp_path))
+    (order,) = again.orders()
+    assert [receipt.state for receipt in order.view().receipts] == [ReceiptState.CONFIRMED]
+    assert (again.unsaved(), again.version) == ([], desk.state.resets.version)
+    assert again.watched[("G", TOPIC)] == [order.watch]
+
+
+def test_the_audit_log_tells_who_did_what_from_where(tmp_path: Path) -> None:
+    with _open(tmp_path, reset_needs_approval=True) as desk:
+        desk.stand(8, 2)
+        member = desk.join(Member("c1"))
+        desk.apply((0, 8, 3))
+        desk.decide("o1")
+        member.stands(q0=8)
+        desk.commit(3, by=member)
+        desk.state.resets.save()
+        entries = OrderFile(Disk(), tmp_path).last_audit(10)
+        assert [(entry.event, entry.who, entry.address) for entry in entries] == [
+            ("ASKED", "ann", "10.9.9.9:1"),
+            ("APPROVED", "bob", "10.9.9.9:1"),
+            ("APPLIED", "ann", "10.9.9.9:1"),
+            ("CONFIRMED", "c1", "10.0.0.1:4000"),
+        ]
+        assert (entries[2].targets, entries[2].before) == ({0: 3}, {0: 8})
+
+
+def test_an_order_that_can_not_be_saved_is_not_done(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    with _open(tmp_path, disk=disk) as desk:
+        desk.stand(8, 2)
+        member = desk.join(Member("c1"))
+        disk.is_sync_broken = True
+        with pytest.raises(ResponseError, match="could not be saved"):
+            desk.apply((0, 8, 3))
+        assert (desk.stands_at(), member.orders(), desk.list().orders) == (8, [], [])
+        disk.is_sync_broken = False
+        assert desk.apply((0, 8, 3)).state is ResetState.APPLIED
+
+
+# Questions
+
+
+def test_a_question_for_orders_waits_until_one_has_changed(desk: Desk) -> None:
+    desk.stand(8, 2)
+
+    async def scenario() -> None:
+        header = GetResetOrdersRequest(seen_version=desk.state.resets.version, wait_ms=10_000)
+        request = Command.request(RequestCode.GET_RESET_ORDERS, header, opaque=3)
+        assert desk.serve(request) is None
+        desk.apply((0, 8, 3))
+        await asyncio.sleep(0)
+        (answer,) = desk.operator.take_sent()
+        assert [order.order_id for order in decode_java_json(answer.body, ResetOrders).orders] == ["o1"]
+
+    asyncio.run(scenario())
+
+
+def test_an_order_that_is_not_known_has_an_answer_of_its_own(desk: Desk) -> None:
+    with pytest.raises(ResponseError, match="not known to this broker") as refused:
+        desk.view("o9")
+    assert refused.value.code == ResponseCode.QUERY_NOT_FOUND
+
+
+def test_operators_are_told_where_each_client_stands(desk: Desk) -> None:
+    first, second = desk.join(Member("c1")), desk.join(Member("c2"))
+
+    async def scenario() -> None:
+        first.loop = second.loop = asyncio.get_running_loop()
+        header = InvokeConsumerStatusRequest(topic=TOPIC, group="G")
+        request = Command.request(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header, opaque=3)
+        assert desk.serve(request) is None
+        first.answer(q0=5)
+        second.awaited[-1].set_exception(RequestTimeout(second.peer, 221, 5.0))
+        await turns(5)
+        (answer,) = desk.operator.take_sent()
+        table = decode_java_json(answer.body, ConsumerStatus).consumer_table
+        queue = MessageQueue(topic=TOPIC, broker_name="broker-a", queue_id=0)
+        assert table == {"c1": {queue: 5}}
+
+    asyncio.run(scenario())
+
+
+def test_of_a_group_without_members_nobody_can_be_asked(desk: Desk) -> None:
+    with pytest.raises(ResponseError, match="no consumer online"):
+        desk.ask(
+            RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+            InvokeConsumerStatusRequest(topic=TOPIC, group="G"),
+        )
