@@ -523,6 +523,15 @@ def test_an_undo_goes_back_to_where_the_group_stood(operator: Operator) -> None:
     assert stands(broker_a, broker_b) == [100] * 4
 
 
+def test_an_undo_goes_to_where_a_client_was_and_not_only_to_what_it_had_committed(operator: Operator) -> None:
+    broker, _ = pair(clients=[PlayedClient("c-1", stands={0: 78})])
+    operator.meets(broker)
+    operator.plans("earliest")
+    operator.applies()
+    assert operator.runs("undo", str(operator.plan_file), "--yes").exit_code == 0
+    assert stands(broker) == [78, 70]
+
+
 def test_an_undo_that_was_stopped_is_planned_anew(operator: Operator) -> None:
     broker, _ = pair()
     operator.meets(broker)

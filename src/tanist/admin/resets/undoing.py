@@ -92,12 +92,16 @@ def _stood(plan: Plan, queue_id: int, order: ResetOrderView | None, known: Broke
     if order is None:
         assert known is not None
         return {known.before[queue_id]} if queue_id in known.before else set()
+    told = {
+        receipt.old_offset
+        for client in order.receipts
+        if client.state is ReceiptState.CONFIRMED
+        for receipt in client.queues
+        if receipt.queue_id == queue_id and receipt.old_offset is not None
+    }
     if plan.is_broadcast or order.is_broadcast:
-        return {
-            receipt.old_offset
-            for client in order.receipts
-            if client.state is ReceiptState.CONFIRMED
-            for receipt in client.queues
-            if receipt.queue_id == queue_id and receipt.old_offset is not None
-        }
+        return told
+    if told:
+        # A client was further than what it had committed: going back to that would deliver the rest twice.
+        return {min(told)}
     return {order.before[queue_id]} if queue_id in order.before else set()
