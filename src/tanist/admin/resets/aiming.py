@@ -17,6 +17,9 @@ from tanist.admin.resets.targets import (
 from tanist.model.route import MessageQueue
 
 
+_EXPIRED_TIME = "target expired: the time is before the oldest message that is kept"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFacts:
     """One queue as its broker tells it."""
@@ -121,10 +124,11 @@ def _at_time(facts: QueueFacts, at_ms: int) -> Aimed:
     aimed = _within(facts, facts.at_time)
     if facts.min_offset == facts.max_offset:
         return Aimed(facts, aimed.target, ("the queue is empty",))
-    if facts.min_offset > 0 and facts.oldest_ms is not None and at_ms < facts.oldest_ms:
-        gone = f"the time is {_seconds(facts.oldest_ms - at_ms)} before the oldest message that is kept"
-        return Aimed(facts, aimed.target, (f"target expired: {gone}", *aimed.warnings))
-    return aimed
+    if facts.oldest_ms is None or at_ms >= facts.oldest_ms:
+        return aimed
+    # Where nothing was ever deleted nothing has expired.
+    early = "the time is before the first message" if facts.min_offset == 0 else _EXPIRED_TIME
+    return Aimed(facts, aimed.target, (early, *aimed.warnings))
 
 
 def _within(facts: QueueFacts, offset: int) -> Aimed:
@@ -144,7 +148,3 @@ def _within(facts: QueueFacts, offset: int) -> Aimed:
 def _held_back(aimed: Aimed) -> Aimed:
     now = aimed.facts.now
     return aimed if now is None or aimed.target <= now else Aimed(aimed.facts, now, aimed.warnings)
-
-
-def _seconds(span_ms: int) -> str:
-    return f"{span_ms / 1000:.0f} s"

@@ -92,7 +92,7 @@ def _stood(plan: Plan, queue_id: int, order: ResetOrderView | None, known: Broke
     if order is None:
         assert known is not None
         return {known.before[queue_id]} if queue_id in known.before else set()
-    told = {
+    told: set[int] = {
         receipt.old_offset
         for client in order.receipts
         if client.state is ReceiptState.CONFIRMED
