@@ -38,6 +38,12 @@ class FakeConnection(Connection):
     def send_soon(self, frame: bytes) -> None:
         self.send(frame)
 
+    def keep(self, frame: bytes) -> None:
+        self.send(frame)
+
+    def flush(self) -> None:
+        pass
+
     def close(self, reason: str) -> None:
         self.closed_for = self.closed_for or reason
 
