@@ -45,6 +45,12 @@ class FakeConnection(Connection):
         """Nobody is there to answer."""
         raise ConnectionLost(self.peer, "a connection without a socket asks nobody")
 
+    def keep(self, frame: bytes) -> None:
+        self.send(frame)
+
+    def flush(self) -> None:
+        pass
+
     def close(self, reason: str) -> None:
         self.closed_for = self.closed_for or reason
 

@@ -66,7 +66,7 @@ async def working_broker(
     state.store.flush()
     async with asyncio.TaskGroup() as tasks:
         flusher = Flusher(state.store.log, state.store.settings, clock)
-        state.writer = LogWriter(state.store, flusher)
+        state.writer = LogWriter(state.store, flusher, pause_s=0)
         broker = WorkingBroker(state, flusher, disk, tasks)
         yield broker
         disk.may_sync.set()

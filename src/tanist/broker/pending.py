@@ -69,6 +69,11 @@ class PendingAnswers:
         self._is_closed = False
         self._deadline: asyncio.TimerHandle | None = None
         self._told_s: dict[ResponseCode, float] = {}
+        self._answered: list[Connection] = []
+        """Who has answers that have not left."""
+        self._is_leaving = False
+        """Whether they are about to."""
+        self._loop = asyncio.get_running_loop()
         self.failed: Counter[ResponseCode] = Counter()
         """How many messages were written and not replicated in time, by what their sender was told."""
 
@@ -157,7 +162,11 @@ class PendingAnswers:
     def on_confirmed(self) -> None:
         """More replicas hold more, or other replicas count."""
         if self._double_write is not None:
+            is_leaving, self._is_leaving = self._is_leaving, True
             self._double_write.on_acked()
+            self._is_leaving = is_leaving
+            # At once: what was read together with the ack may take long, and these have waited.
+            self._send_answers()
 
     # For those who wait.
 
@@ -170,8 +179,7 @@ class PendingAnswers:
         else:
             if self._reign is not None:
                 self._reign.hold()
-            now_s = asyncio.get_running_loop().time()
-            double_write.wait(pending.end, now_s=now_s, done=pending.on_replicated)
+            double_write.wait(pending.end, now_s=self._loop.time(), done=pending.on_replicated)
             if self._deadline is None:
                 self._watch_deadline()
 
@@ -183,17 +191,22 @@ class PendingAnswers:
         if reign is not None and pending.code is _SUCCESS and not reign.may_acknowledge(pending.end):
             pending.code = _TOO_LATE
             self.tell(pending)
-        is_told = pending.tells_why_not or pending.code is _NOT_STORED or reign is not None
-        if pending.code is _SUCCESS or not is_told:
-            pending.connection.send_soon(pending.frame)
-        else:
-            pending.connection.send_soon(with_code(pending.frame, pending.code))
+        frame = pending.frame
+        if pending.code is not _SUCCESS and (
+            pending.tells_why_not or pending.code is _NOT_STORED or reign is not None
+        ):
+            frame = with_code(frame, pending.code)
+        pending.connection.keep(frame)
+        self._answered.append(pending.connection)
+        if not self._is_leaving:
+            self._is_leaving = True
+            self._loop.call_soon(self._on_turn)
 
     def tell(self, pending: "_Pending") -> None:
         """Have the log say now and then what is not replicated, and whose it is."""
         code = pending.code
         self.failed[code] += 1
-        now_s = asyncio.get_running_loop().time()
+        now_s = self._loop.time()
         if now_s - self._told_s.get(code, -_TOLD_EVERY_S) < _TOLD_EVERY_S:
             return
         self._told_s[code] = now_s
@@ -210,6 +223,15 @@ class PendingAnswers:
             self.failed[code],
         )
 
+    def _on_turn(self) -> None:
+        self._is_leaving = False
+        self._send_answers()
+
+    def _send_answers(self) -> None:
+        answered, self._answered = self._answered, []
+        for connection in answered:
+            connection.flush()
+
     def _refusal(self) -> str | None:
         return None if self._double_write is None else self._double_write.refusal(self._store.log.log_end)
 
@@ -220,7 +242,7 @@ class PendingAnswers:
         assert self._double_write is not None
         deadline_s = self._double_write.next_deadline_s
         if deadline_s is not None:
-            self._deadline = asyncio.get_running_loop().call_at(deadline_s, self._on_deadline, deadline_s)
+            self._deadline = self._loop.call_at(deadline_s, self._on_deadline, deadline_s)
 
     def _stop_watching(self) -> None:
         if self._deadline is not None:
@@ -231,7 +253,7 @@ class PendingAnswers:
         self._deadline = None
         if self._double_write is not None:
             # The loop may be a little early.
-            self._double_write.on_tick(max(deadline_s, asyncio.get_running_loop().time()))
+            self._double_write.on_tick(max(deadline_s, self._loop.time()))
             self._watch_deadline()
 
 

@@ -6,6 +6,8 @@ entry and the answer. Whatever is otherwise it leaves alone, as does everybody w
 the same work step by step, and says what is wrong where something is.
 """
 
+from typing import TYPE_CHECKING
+
 from tanist.broker.intake import Intake
 from tanist.broker.state import BrokerState
 from tanist.broker.system_topics import is_open_to_sends
@@ -24,6 +26,8 @@ try:
 except ImportError:
     native = None
 
+if TYPE_CHECKING:
+    from tanist.protocol._native import Plan
 
 FOLLOWS = b""
 """In place of an answer: it is on its way, and is sent when the message is safe."""
@@ -38,6 +42,7 @@ class QuickSends:
         self._intake = intake
         self._table = state.topics.table
         self._queue_counts: dict[str, int] = {}
+        self._plan = self._make_plan()
 
     def take(self, command: Command, connection: Connection) -> bytes | None:
         """Append the message of a send and return its answer, or FOLLOWS.
@@ -53,13 +58,11 @@ class QuickSends:
         if state.topics.table is not self._table:
             self._table = state.topics.table
             self._queue_counts.clear()
-        intake, now_ms = self._intake, state.clock.now_ms()
-        plan = (
-            *(self._queue_counts, log.next_queue_offsets, state.store_host),
-            *(intake.stamp, intake.max_body_bytes, SEND_ANSWER_TEXTS),
-        )
+        if log.next_queue_offsets is not self._plan[1]:
+            self._plan = self._make_plan()
+        now_ms = state.clock.now_ms()
         taken = native.take_send(
-            command.header_json, command.body, connection.peer_host, plan, log.log_end, now_ms
+            command.header_json, command.body, connection.peer_host, self._plan, log.log_end, now_ms
         )
         if taken is None:
             return None
@@ -83,3 +86,12 @@ class QuickSends:
         name = topic.topic_name
         if is_open_to_sends(name) and not topic.is_ordered and not name.startswith(RETRY_PREFIX):
             self._queue_counts[name] = max(topic.read_queue_count, topic.write_queue_count)
+
+    def _make_plan(self) -> "Plan":
+        """What C has to know beside the message."""
+        state, intake = self._state, self._intake
+        offsets = state.store.log.next_queue_offsets
+        return (
+            *(self._queue_counts, offsets, state.store_host),
+            *(intake.stamp, intake.max_body_bytes, SEND_ANSWER_TEXTS),
+        )

@@ -91,7 +91,7 @@ class Replication:
             keys=make_keys(parts.settings, parts.ha),
             settings=parts.ha,
             replicas=self.replicas,
-            on_replicas=self.double_write.on_acked if reign is None else reign.on_replicas,
+            on_replicas=parts.writer.pending.on_confirmed if reign is None else reign.on_replicas,
             make_feed=make_feed,
             clock=parts.clock,
             epoch=0 if reign is None else reign.sync_state.epoch,

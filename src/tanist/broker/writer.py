@@ -1,8 +1,10 @@
 """Writes to the log on behalf of the handlers, and sees to what follows: dispatch, and the answers that wait.
 
-Slaves are sent to and dispatch runs once a turn of the event loop, however many sends it had: one frame a
-slave, one addition a queue, one wake-up of the pulls that wait there. What a slave gets from its master may
-be more than a turn should take: the rest is dispatched in the next ones.
+Slaves are sent to once a turn of the event loop, however many sends it had: one frame a slave. Dispatch runs
+at once too, but not again before a moment has passed: while the log grows all the time a queue gets one
+addition for many messages, and the pulls that wait there one wake-up. Whoever asks meanwhile does not wait
+for that moment (``catch_up``). What a slave gets from its master may be more than a turn should take: the
+rest is dispatched in the next ones.
 """
 
 import asyncio
@@ -24,6 +26,10 @@ from tanist.store.flush import Flusher
 _log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
+_PAUSE_S = 0.001
+"""Between two runs of dispatch while messages come in: as long as RocketMQ's rests after each."""
+_SLAVE_PAUSES = 5
+"""So many of them on a slave: hardly anybody reads there, and a master waits for its acks."""
 _MUCH_BYTES = 1 << 20
 _CATCHING_UP_S = 0.01
 """A slave that gets as much between two parts of its dispatch is catching up. To hold the log comes first, so
@@ -42,8 +48,10 @@ def told_to_client() -> Generator[None]:
 class LogWriter:
     """The one writer of a broker's log."""
 
-    def __init__(self, store: MessageStore, flusher: Flusher) -> None:
+    def __init__(self, store: MessageStore, flusher: Flusher, *, pause_s: float = _PAUSE_S) -> None:
+        """``pause_s`` is how long dispatch rests at least after each run."""
         self._store = store
+        self._pause_s = pause_s
         self.pending = PendingAnswers(store, flusher)
         """Who is answered when a message is safe."""
         self.on_appended: list[Callable[[], None]] = []
@@ -55,6 +63,11 @@ class LogWriter:
         self._loop = asyncio.get_running_loop()
         self._due_turn: asyncio.Handle | None = None
         self._due_dispatch: asyncio.Handle | None = None
+        self._has_grown = False
+        """Whether the log has grown since dispatch ran."""
+        self._is_pausing = False
+        """Whether nothing but its rest keeps dispatch from running."""
+        self._dispatched_s = 0.0
         self._raw_bytes = 0
         self._is_barred = False
         """Under a controller: whether this broker is no master, and only appends what its master wrote."""
@@ -97,6 +110,12 @@ class LogWriter:
         self._raw_bytes += len(data)
         self._turn_soon()
         return log_end
+
+    def catch_up(self) -> None:
+        """Dispatch what waits for that no longer than it has to: who is told of a message finds it."""
+        if self._is_pausing and self._due_dispatch is not None:
+            self._due_dispatch.cancel()
+            self._dispatch()
 
     async def truncate_to(self, log_offset: int) -> None:
         """Cut our log where it last agrees with the master's. What is cut is kept in a folder of its own.
@@ -181,9 +200,10 @@ class LogWriter:
         dispatcher = self._store.dispatcher
         is_due = self._due_turn is not None or self._due_dispatch is not None
         if not is_due and dispatcher.dispatched_to < (dispatcher.confirmed_log_end or 0):
-            self._due_dispatch = self._loop.call_soon(self._dispatch)
+            self._dispatch_after(self._rest_s())
 
     def _turn_soon(self) -> None:
+        self._has_grown = True
         if self._due_turn is None:
             self._due_turn = self._loop.call_soon(self._turn)
 
@@ -192,15 +212,30 @@ class LogWriter:
         self._due_turn = None
         self._tell_grown()
         # While the disk refuses it is not asked again each time; the next attempt is on its way.
-        if self._due_dispatch is None:
+        if self._due_dispatch is not None or not self._has_grown:
+            return
+        if rest_s := self._rest_s():
+            self._dispatch_after(rest_s)
+        else:
             self._dispatch()
 
     def _tell_grown(self) -> None:
         for listener in self.on_appended:
             listener()
 
+    def _rest_s(self) -> float:
+        """How long dispatch rests yet; 0 if it has."""
+        pause_s = self._pause_s * _SLAVE_PAUSES if self._raw_bytes else self._pause_s
+        return max(0.0, self._dispatched_s + pause_s - self._loop.time())
+
+    def _dispatch_after(self, rest_s: float) -> None:
+        self._is_pausing = True
+        self._due_dispatch = self._loop.call_later(rest_s, self._dispatch)
+
     def _dispatch(self) -> None:
         self._due_dispatch = None
+        self._has_grown = self._is_pausing = False
+        dispatched_to = self._store.dispatcher.dispatched_to
         if self.reign is not None:
             self.reign.hold()
         try:
@@ -221,3 +256,5 @@ class LogWriter:
         except MQError as error:
             self._store.log.refusal = f"the log can not be read back: {error}"
             _log.critical("dispatch failed reason=%s", error)
+        if self._store.dispatcher.dispatched_to > dispatched_to:
+            self._dispatched_s = self._loop.time()

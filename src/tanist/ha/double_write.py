@@ -83,7 +83,9 @@ class DoubleWrite:
             self._waiters.wait(end, deadline_s=now_s + self._timeout_s, done=done)
         elif not self.needed_acks:
             done(ResponseCode.SUCCESS)
-        elif end >= self._usable_to or not self._can_be_confirmed(end):
+        elif end >= self._usable_to or (
+            end <= self._replicas.latest_start and not self._can_be_confirmed(end)
+        ):
             done(ResponseCode.SLAVE_NOT_AVAILABLE)
         else:
             self._waiters.wait(end, deadline_s=now_s + self._timeout_s, done=done)

@@ -187,11 +187,12 @@ class MasterConnection(asyncio.BufferedProtocol):
 
     def _append(self, log_offset: int, body: memoryview) -> bool:
         """Whether the bytes are in our log. What is not is never acked, and nothing behind it is taken."""
-        return self._is_done(
-            lambda: self._link.on_appended(self._received.append(log_offset, body)),
-            CloseKind.STORE,
-            f"{len(body)} bytes at {log_offset} are not appended",
-        )
+        try:
+            self._link.on_appended(self._received.append(log_offset, body))
+        except (MQError, OSError) as error:
+            self.close(CloseKind.STORE, f"{len(body)} bytes at {log_offset} are not appended: {error}")
+            return False
+        return True
 
     def _apply(self, change: bytes) -> bool:
         apply = self._received.apply_table

@@ -292,14 +292,18 @@ class MasterLink:
         )
 
     def _on_frame_bytes(self, data: bytes) -> list[MasterAction]:
-        self._held += data
-        if len(self._held) < self._needed_bytes:
-            # A large note comes in many reads: to look at it each time would take their number squared.
-            return []
-        view = memoryview(bytes(self._held))
+        if self._held:
+            self._held += data
+            if len(self._held) < self._needed_bytes:
+                # A large note comes in many reads: to look at it each time would take their number squared.
+                return []
+            data = bytes(self._held)
+            self._held.clear()
+        view = memoryview(data)
         frames, used = decode_frames(view, FROM_SLAVE)
-        del self._held[:used]
-        self._needed_bytes = bytes_needed(view[used:], FROM_SLAVE)
+        if used < len(data):
+            self._held += view[used:]
+            self._needed_bytes = bytes_needed(view, FROM_SLAVE, used)
         newest: int | None = None
         notes: list[MasterAction] = []
         for frame in frames:

@@ -171,11 +171,12 @@ class SlaveConnection(asyncio.Protocol):
         end = self.end
         if end is None or not end.is_transferring or self._later is not None:
             return
-        with self._ended_by_faults():
-            try:
-                self._send_rest(end, self._sending.log)
-            except OffsetOutOfRange:
-                self.close(CloseKind.REFUSED, deleted_before(end.sent_to).text)
+        try:
+            self._send_rest(end, self._sending.log)
+        except OffsetOutOfRange:
+            self.close(CloseKind.REFUSED, deleted_before(end.sent_to).text)
+        except Exception:
+            self._on_fault()
 
     def confirm_soon(self) -> None:
         """More of the log is confirmed. Unless the slave learns it with what it is sent, it is told so."""
@@ -216,8 +217,11 @@ class SlaveConnection(asyncio.Protocol):
         try:
             yield
         except Exception:
-            _log.exception("link to a slave failed peer=%s", self.wire.peer)
-            self.wire.abort()
+            self._on_fault()
+
+    def _on_fault(self) -> None:
+        _log.exception("link to a slave failed peer=%s", self.wire.peer)
+        self.wire.abort()
 
     def _send_rest(self, end: MasterEnd, log: LogSource) -> None:
         turn_bytes, begun_s = 0, time.perf_counter()

@@ -32,7 +32,8 @@ class Rate:
     _last_bytes: int = field(default=0, init=False)
 
     def add(self, size_bytes: int, now_s: float) -> None:
-        self._turn(now_s)
+        if now_s - self._since_s >= 1:
+            self._turn(now_s)
         self._now_bytes += size_bytes
 
     def bytes_per_second(self, now_s: float) -> int:

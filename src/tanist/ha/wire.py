@@ -48,16 +48,22 @@ class Wire:
             return total
         sent = 0
         if self._file_number >= 0 and not transport.get_write_buffer_size():
-            # Where the system takes nothing the transport will meet the same reason, and sees to it.
-            with contextlib.suppress(OSError):
+            try:
                 sent = os.writev(self._file_number, pieces)
+            except OSError:
+                # Where the system takes nothing the transport will meet the same reason, and sees to it.
+                sent = 0
+        if sent < total:
+            self._leave_to_transport(pieces, sent)
+        return total
+
+    def _leave_to_transport(self, pieces: Pieces, sent: int) -> None:
         for piece in pieces:
             if sent < len(piece):
-                transport.write(piece[sent:] if sent else piece)
+                self._transport.write(piece[sent:] if sent else piece)
                 sent = 0
             else:
                 sent -= len(piece)
-        return total
 
     def set_buffers(self, size_bytes: int) -> None:
         """Have the system hold no more than about this in either direction."""

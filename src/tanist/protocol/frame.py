@@ -76,23 +76,13 @@ _PULL_HEAD_BYTES = 512
 class FrameDecoder:
     """Cuts one peer's stream into Commands."""
 
-    __slots__ = ("_failure", "_max_frame_bytes", "_partial")
+    __slots__ = ("_failure", "_max_frame_bytes", "partial")
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self._max_frame_bytes = max_frame_bytes
-        # The beginning of one frame and never more, so that nothing is moved when the frame is done.
-        self._partial = bytearray()
+        self.partial = bytearray()
+        """The beginning of one frame and never more, so that nothing is moved when the frame is done."""
         self._failure: str | None = None
-
-    @property
-    def is_mid_frame(self) -> bool:
-        """Whether a frame has begun and is not whole yet."""
-        return bool(self._partial)
-
-    @property
-    def partial_bytes(self) -> int:
-        """How much is kept of the frame that is not whole yet."""
-        return len(self._partial)
 
     def feed(self, data: bytes) -> Iterator[Command]:
         """Yield the Commands that ``data`` completes. Iterate to the end, or the rest of it is lost.
@@ -105,7 +95,7 @@ class FrameDecoder:
         try:
             position = 0
             view = memoryview(data)
-            if self._partial:
+            if self.partial:
                 position, command = self._top_up(view)
                 if command is None:
                     return
@@ -120,14 +110,14 @@ class FrameDecoder:
                 yield _decode_frame(header, view[header_end:end], word >> _ENCODING_SHIFT)
                 position = end
             if position < len(data):
-                self._partial += view[position:]
+                self.partial += view[position:]
         except RemoteProtocolError as error:
             self._failure = str(error)
             raise
 
     def _top_up(self, view: memoryview) -> tuple[int, Command | None]:
         """Give the partial frame what it lacks: how much that took, and the Command once it is whole."""
-        partial = self._partial
+        partial = self.partial
         taken = max(0, _PREFIX_BYTES - len(partial))
         partial += view[:taken]
         if len(partial) < _PREFIX_BYTES:
@@ -137,7 +127,7 @@ class FrameDecoder:
         partial += view[taken : taken + lacking]
         if len(partial) < frame_bytes:
             return len(view), None
-        self._partial = bytearray()
+        self.partial = bytearray()
         header_end = _PREFIX_BYTES + (word & _HEADER_BYTES_MASK)
         header, body = bytes(partial[_PREFIX_BYTES:header_end]), memoryview(partial)[header_end:]
         return taken + lacking, _decode_frame(header, body, word >> _ENCODING_SHIFT)

@@ -90,6 +90,9 @@ Frame: TypeAlias = Data | TableChange | Note | Ack | Heartbeat
 
 FROM_MASTER: Final = frozenset((FrameKind.DATA, FrameKind.TABLE, FrameKind.HEARTBEAT, FrameKind.NOTE))
 FROM_SLAVE: Final = frozenset((FrameKind.ACK, FrameKind.HEARTBEAT, FrameKind.NOTE))
+# Looking a member up in its enum costs as much as unpacking an ack.
+_DATA_KIND, _ACK_KIND = int(FrameKind.DATA), int(FrameKind.ACK)
+_ACK_KINDS: Final = {int(kind): kind for kind in AckKind}
 _LAYOUTS: Final = {
     FrameKind.DATA: _DATA,
     FrameKind.TABLE: _SIZED,
@@ -103,6 +106,10 @@ _MAX_BODIES: Final = {
     FrameKind.NOTE: MAX_NOTE_BYTES,
 }
 """Of the frames that have a body."""
+_HEADS: Final = {
+    int(kind): (layout.size + _CRC.size, _MAX_BODIES.get(kind, 0)) for kind, layout in _LAYOUTS.items()
+}
+"""How long the head of a frame is, CRC included, and its body at most."""
 
 
 def encode_data_header(
@@ -153,86 +160,75 @@ def decode_frames(
     frames: list[Frame] = []
     start = 0
     while start < len(view):
-        rest = view[start:]
-        size_bytes = bytes_needed(rest, allowed, max_body_bytes=max_body_bytes)
-        if len(rest) < size_bytes:
+        end = start + bytes_needed(view, allowed, start, max_body_bytes=max_body_bytes)
+        if len(view) < end:
             break
-        frames.append(_decode(rest[:size_bytes]))
-        start += size_bytes
+        frames.append(_decode(view, start, end))
+        start = end
     return frames, start
 
 
 def bytes_needed(
-    view: memoryview, allowed: frozenset[FrameKind], *, max_body_bytes: int = MAX_BODY_BYTES
+    view: memoryview, allowed: frozenset[FrameKind], start: int = 0, *, max_body_bytes: int = MAX_BODY_BYTES
 ) -> int:
-    """How long the frame at the front of ``view`` is; of one whose head is not whole, how long that is.
+    """How long the frame at ``start`` is; of one whose head is not whole, how long that is.
 
     With less there is nothing new to see in it. Raises RemoteProtocolError if there can be no such frame.
     """
-    if not view:
+    held_bytes = len(view) - start
+    if not held_bytes:
         return 1
-    kind = _kind(view[0], allowed)
-    head_bytes = _LAYOUTS[kind].size + _CRC.size
-    if len(view) < head_bytes:
+    kind = view[start]
+    if kind not in allowed:
+        raise RemoteProtocolError(f"a frame opens with {kind:#04x}, which this side of the link can not send")
+    head_bytes, most_bytes = _HEADS[kind]
+    if held_bytes < head_bytes or not most_bytes:
         return head_bytes
-    return head_bytes + _body_bytes(kind, view, max_body_bytes)
-
-
-def _kind(first: int, allowed: frozenset[FrameKind]) -> FrameKind:
-    for kind in allowed:
-        if kind == first:
-            return kind
-    raise RemoteProtocolError(f"a frame opens with {first:#04x}, which this side of the link can not send")
-
-
-def _body_bytes(kind: FrameKind, view: memoryview, max_body_bytes: int) -> int:
-    """How long the body behind a head is. A head says it in its second field, if it has a body."""
-    if kind not in _MAX_BODIES:
-        return 0
-    most_bytes = min(_MAX_BODIES[kind], max_body_bytes)
-    size_bytes: int = _LAYOUTS[kind].unpack_from(view)[1]
+    # A head says it in its second field, if it has a body.
+    _, size_bytes = _SIZED.unpack_from(view, start)
+    most_bytes = min(most_bytes, max_body_bytes)
     if not 1 <= size_bytes <= most_bytes:
         raise RemoteProtocolError(f"a frame of {size_bytes} bytes; it has 1 to {most_bytes}")
-    return size_bytes
+    return head_bytes + size_bytes
 
 
-def _decode(frame: memoryview) -> Frame:
-    kind = FrameKind(frame[0])
-    fields_bytes = _LAYOUTS[kind].size
-    fields, body = frame[:fields_bytes], frame[fields_bytes + _CRC.size :]
-    (crc,) = _CRC.unpack_from(frame, fields_bytes)
-    if zlib.crc32(fields, zlib.crc32(body)) != crc:
+def _decode(view: memoryview, start: int, end: int) -> Frame:
+    kind = view[start]
+    body_start = start + _HEADS[kind][0]
+    fields_end = body_start - _CRC.size
+    body = view[body_start:end]
+    (crc,) = _CRC.unpack_from(view, fields_end)
+    if zlib.crc32(view[start:fields_end], zlib.crc32(body)) != crc:
         raise RemoteProtocolError("a frame does not match its checksum")
-    match kind:
-        case FrameKind.DATA:
-            return _decode_data(fields, body)
-        case FrameKind.TABLE:
-            return TableChange(body)
+    if kind == _DATA_KIND:
+        return _decode_data(view, start, body)
+    if kind == _ACK_KIND:
+        return _decode_ack(view, start)
+    match FrameKind(kind):
+        case FrameKind.HEARTBEAT:
+            return _decode_heartbeat(view, start)
         case FrameKind.NOTE:
             return Note(body)
-        case FrameKind.ACK:
-            return _decode_ack(fields)
-        case FrameKind.HEARTBEAT:
-            return _decode_heartbeat(fields)
+        case _:
+            return TableChange(body)
 
 
-def _decode_data(fields: memoryview, body: memoryview) -> Data:
-    _, _, log_offset, epoch, confirmed_to = _DATA.unpack(fields)
-    data = Data(LogOffset(log_offset), epoch, LogOffset(confirmed_to), body)
-    if min(log_offset, epoch, confirmed_to) < 0:
+def _decode_data(view: memoryview, start: int, body: memoryview) -> Data:
+    _, _, log_offset, epoch, confirmed_to = _DATA.unpack_from(view, start)
+    if log_offset < 0 or epoch < 0 or confirmed_to < 0:
         raise RemoteProtocolError(f"data at {log_offset} of epoch {epoch}, confirmed to {confirmed_to}")
-    return data
+    return Data(log_offset, epoch, confirmed_to, body)
 
 
-def _decode_ack(fields: memoryview) -> Ack:
-    _, kind, log_offset = _ACK.unpack(fields)
-    if kind not in (AckKind.RECEIVED, AckKind.FLUSHED) or log_offset < 0:
+def _decode_ack(view: memoryview, start: int) -> Ack:
+    _, kind, log_offset = _ACK.unpack_from(view, start)
+    if kind not in _ACK_KINDS or log_offset < 0:
         raise RemoteProtocolError(f"an ack of kind {kind} for log offset {log_offset}")
-    return Ack(AckKind(kind), LogOffset(log_offset))
+    return Ack(_ACK_KINDS[kind], log_offset)
 
 
-def _decode_heartbeat(fields: memoryview) -> Heartbeat:
-    _, log_end, epoch, confirmed_to = _HEARTBEAT.unpack(fields)
+def _decode_heartbeat(view: memoryview, start: int) -> Heartbeat:
+    _, log_end, epoch, confirmed_to = _HEARTBEAT.unpack_from(view, start)
     heartbeat = Heartbeat(LogOffset(log_end), epoch, LogOffset(confirmed_to))
     if min(heartbeat) < 0:
         raise RemoteProtocolError(f"{heartbeat} has a negative field")

@@ -213,6 +213,17 @@ class Connection(asyncio.Protocol):
             self._is_flush_due = True
             self._loop.call_soon(self._on_turn)
 
+    def keep(self, frame: bytes) -> None:
+        """Have a frame leave with the next ``flush``. For who has many answers at once, also for others."""
+        if self._cause is None:
+            self._unsent.append(frame)
+            self._unsent_bytes += len(frame)
+
+    def flush(self) -> None:
+        """Send what was kept, in one write."""
+        if not self._is_serving:
+            self._flush()
+
     def request(self, command: Command, timeout_s: float) -> asyncio.Future[Command]:
         """Send a request; await what is returned for its answer.
 
@@ -274,7 +285,7 @@ class Connection(asyncio.Protocol):
 
     def measure_held(self) -> int:
         """How many bytes we keep for the peer now: its frame that is not whole, and what it does not take."""
-        held_bytes = self._decoder.partial_bytes + self._wire.get_write_buffer_size()
+        held_bytes = len(self._decoder.partial) + self._wire.get_write_buffer_size()
         self._held_bytes = held_bytes if held_bytes >= _HELD_FROM_BYTES else 0
         return self._held_bytes
 
@@ -288,7 +299,7 @@ class Connection(asyncio.Protocol):
             taken_bytes=self._written_bytes - waiting_bytes,
             waiting_bytes=waiting_bytes,
             # While we do not read, the rest of a frame cannot come, and that is no fault of the peer's.
-            is_mid_frame=self._decoder.is_mid_frame and not self._is_paused,
+            is_mid_frame=bool(self._decoder.partial) and not self._is_paused,
         )
         verdict = self._watch.on_look(seen, self._limits, now_s=now_s)
         if verdict is not None:
@@ -325,7 +336,7 @@ class Connection(asyncio.Protocol):
         else:
             # Some transports hand over what they had read before they were told to pause.
             self._backlog = chain(self._backlog, frames)
-        if self._held_bytes or self._decoder.is_mid_frame:
+        if self._held_bytes or self._decoder.partial:
             self._note_held()
 
     def pause_writing(self) -> None:

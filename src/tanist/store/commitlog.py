@@ -144,9 +144,11 @@ class CommitLog:
                 self._segments.add(self.log_end)
             segment = self._segments[-1]
             piece = rest[: segment.end - self.log_end]
-            if len(piece) < WRITE_BYTES:
-                self._warm(segment, len(piece))
-            segment.put_raw(self.log_end - segment.start, piece)
+            position = self.log_end - segment.start
+            is_stored = len(piece) < WRITE_BYTES
+            if is_stored and self._is_warming and position + len(piece) > segment.warm_to:
+                segment.warm(position)
+            segment.put_raw(position, piece)
             self._raw_to = self.log_end = LogOffset(self.log_end + len(piece))
             rest = rest[len(piece) :]
         return self.log_end
@@ -369,11 +371,8 @@ class CommitLog:
 
     def _put(self, data: bytes) -> None:
         segment = self._segments[-1]
-        self._warm(segment, len(data))
-        segment.put(self.log_end - segment.start, data)
-        self.log_end = LogOffset(self.log_end + len(data))
-
-    def _warm(self, segment: Segment, size_bytes: int) -> None:
         position = self.log_end - segment.start
-        if self._is_warming and position + size_bytes > segment.warm_to:
+        if self._is_warming and position + len(data) > segment.warm_to:
             segment.warm(position)
+        segment.put(position, data)
+        self.log_end = LogOffset(self.log_end + len(data))

@@ -8,12 +8,20 @@ import msgspec
 import pytest
 
 from tanist.broker import writer as writer_module
+from tanist.broker.handlers import all_routes
+from tanist.broker.handlers.pull import PullHandler
+from tanist.broker.transactions.keeper import TransactionKeeper
+from tanist.broker.writer import LogWriter
 from tanist.errors import CorruptRecord, DiskFull, DivergedLog, NotWritable, OffsetOutOfRange
 from tanist.model.message import Message
 from tanist.protocol.batch import encode_batch
+from tanist.protocol.codes import RequestCode
+from tanist.protocol.headers.common import QueueOffsetResponse
+from tanist.protocol.headers.offsets import GetMaxOffsetRequest
 from tanist.store import MessageStore
 from tanist.store.dispatch import BATCH_RECORDS
 from tanist.store.diverged import diverged_folders, read_report
+from tests.support.broker_tables import Asker
 from tests.support.conditions import turns, until
 from tests.support.messages import SMALL, TOPIC, bodies, make_message, numbered, open_store
 from tests.support.working_broker import working_broker
@@ -37,6 +45,52 @@ def test_what_one_turn_of_the_loop_appends_is_dispatched_together(tmp_path: Path
             await asyncio.sleep(0)
             assert max_offset(broker.state.store) == 7
             assert told == [7]
+
+    asyncio.run(scenario())
+
+
+def test_after_a_run_dispatch_rests_and_whoever_asks_meanwhile_sees_all(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, LogWriter(broker.state.store, broker.flusher, pause_s=60)
+            seen: list[int] = []
+            for number in range(4):
+                writer.append(make_message(number))
+                await turns(3)
+                seen.append(max_offset(store))
+            assert seen == [1, 1, 1, 1]
+            writer.catch_up()
+            assert max_offset(store) == 4
+
+    asyncio.run(scenario())
+
+
+def test_dispatch_goes_on_by_itself_when_it_has_rested(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, LogWriter(broker.state.store, broker.flusher)
+            runs: list[int] = []
+            store.dispatcher.listeners.append(lambda _topic, _queue, end: runs.append(end))
+            for number in range(100):
+                writer.append(make_message(number))
+                await turns(1)
+            await until(lambda: max_offset(store) == 100)
+            assert len(runs) < 100
+
+    asyncio.run(scenario())
+
+
+def test_a_request_finds_what_was_acknowledged_before_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            state = broker.state
+            state.writer = LogWriter(state.store, broker.flusher, pause_s=60)
+            asker = Asker(all_routes(state, PullHandler(state), TransactionKeeper(state)))
+            for number in range(3):
+                state.writer.append(make_message(number))
+                await turns(3)
+            answer = asker.ask(RequestCode.GET_MAX_OFFSET, GetMaxOffsetRequest(topic=TOPIC, queue_id=0))
+            assert answer.header(QueueOffsetResponse).queue_offset == 3
 
     asyncio.run(scenario())
 

@@ -210,11 +210,11 @@ def test_the_head_of_a_pull_answer_from_the_template_is_the_one_written_the_long
 def test_a_decoder_tells_whether_it_waits_for_the_rest_of_a_frame() -> None:
     frame = encode_command(Command.request(RequestCode.HEART_BEAT))
     decoder = FrameDecoder()
-    assert not decoder.is_mid_frame
+    assert not decoder.partial
     assert list(decoder.feed(frame[:5])) == []
-    assert decoder.is_mid_frame
+    assert decoder.partial
     assert len(list(decoder.feed(frame[5:]))) == 1
-    assert not decoder.is_mid_frame
+    assert not decoder.partial
 
 
 @pytest.mark.parametrize("asked", [ROUTE_REQUEST, BINARY_REQUEST])

@@ -174,6 +174,38 @@ def test_the_frames_of_one_read_are_answered_with_one_write() -> None:
     in_loop(scenario)
 
 
+def test_frames_that_are_kept_leave_in_one_write_and_not_on_a_closed_connection() -> None:
+    def scenario() -> None:
+        scene = Scene()
+        for number in (1, 2):
+            scene.connection.keep(encode_command(ask(ECHO, number).reply()))
+        assert not scene.transport.writes
+        scene.connection.flush()
+        assert len(scene.transport.writes) == 1
+        assert [answer.opaque for answer in scene.transport.answers()] == [1, 2]
+        scene.connection.close("enough")
+        scene.connection.keep(encode_command(ask(ECHO, 3).reply()))
+        scene.connection.flush()
+        assert len(scene.transport.writes) == 1
+
+    in_loop(scenario)
+
+
+def test_what_is_kept_while_requests_are_handled_leaves_with_their_answers() -> None:
+    def keep_and_answer(request: Command, connection: Connection) -> Command:
+        connection.keep(encode_command(request.reply(body=b"earlier")))
+        connection.flush()
+        return request.reply(body=b"now")
+
+    def scenario() -> None:
+        scene = Scene(handlers={ECHO: keep_and_answer})
+        scene.receive(ask(ECHO, 1))
+        assert len(scene.transport.writes) == 1
+        assert [bytes(answer.body) for answer in scene.transport.answers()] == [b"earlier", b"now"]
+
+    in_loop(scenario)
+
+
 def test_a_large_answer_goes_straight_to_the_socket_unless_that_may_be_anothers_by_now() -> None:
     def scenario() -> None:
         ours, peer = socket.socketpair()

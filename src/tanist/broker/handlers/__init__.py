@@ -24,8 +24,11 @@ from tanist.broker.handlers import (
 )
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.state import BrokerState
+from tanist.broker.writer import LogWriter
 from tanist.protocol.codes import RequestCode
-from tanist.remoting import Handler
+from tanist.protocol.command import Command
+from tanist.remoting import Connection, Handler
+from tanist.remoting.replies import Pieces
 
 _FAMILIES = (
     send,
@@ -48,6 +51,12 @@ _FAMILIES = (
     figures,
     cleaning,
 )
+_BLIND = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+)
+"""What is served without a look at what queues hold."""
 _NOT_ON_FAST_PORT = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 
 
@@ -58,7 +67,20 @@ def all_routes(
     routes = pulls.routes() | transactions.routes(state, keeper)
     for family in _FAMILIES:
         routes |= family.routes(state)
-    return routes
+    return {
+        code: handler if code in _BLIND else _seeing_all(handler, state.writer)
+        for code, handler in routes.items()
+    }
+
+
+def _seeing_all(handler: Handler, writer: LogWriter) -> Handler:
+    """The handler with all messages in the queues that were acknowledged before it was asked."""
+
+    def handle(command: Command, connection: Connection) -> Command | bytes | Pieces | None:
+        writer.catch_up()
+        return handler(command, connection)
+
+    return handle
 
 
 def fast_routes(routes: dict[int, Handler]) -> dict[int, Handler]:
