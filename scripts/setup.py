@@ -96,9 +96,9 @@ def _set_up() -> None:
     else:
         _make_venv(_find_python())
     # The build backend is installed first, by its pinned version. Left to itself, pip would fetch the
-    # newest one into a place of its own.
+    # newest one into a place of its own. PySpark comes as sources that only setuptools can build.
     pip = [str(VENV_PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "-c", "constraints.txt"]
-    _run("installing the build backend", [*pip, "hatchling"])
+    _run("installing the build backends", [*pip, "hatchling", "setuptools"])
     if not any(map(shutil.which, ("cc", "gcc", "clang"))):
         # pip has a C compiler as well, for the one module that is written in C and can be done without.
         subprocess.run([*pip, "ziglang"], check=False)

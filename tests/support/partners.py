@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -71,7 +72,24 @@ def _find_native() -> None:
         raise PartnerMissing("the C part of Tanist was not built here: run make setup and see what it says")
 
 
-_FINDERS: dict[str, Callable[[], object]] = {"java": _find_java, "maven": maven, "native": _find_native}
+def _find_arrow() -> None:
+    for package in ("pyarrow", "numpy", "pyspark"):
+        if find_spec(package) is None:
+            raise PartnerMissing(f"{package} is missing: run make setup, or pip install 'tanist[spark]'")
+
+
+def _find_spark() -> None:
+    _find_arrow()
+    java_tool("java")
+
+
+_FINDERS: dict[str, Callable[[], object]] = {
+    "arrow": _find_arrow,
+    "java": _find_java,
+    "maven": maven,
+    "native": _find_native,
+    "spark": _find_spark,
+}
 
 
 def _get_java(lack: str) -> str:

@@ -38,13 +38,13 @@ class StoreReader:
             root / "commitlog",
             _first_size(disk, root / "commitlog") or defaults.mapped_file_size_commit_log,
         )
-        deletions = Deletions(disk, root)
-        deletions.load()
+        self.deletions = Deletions(disk, root)
+        self.deletions.load()
         self.queues = Queues(
             disk,
             root / "consumequeue",
             _queue_file_size(disk, root / "consumequeue") or defaults.queue_file_bytes,
-            deletions,
+            self.deletions,
         )
         self.was_closed = not disk.exists(root / "abort")
         self.segments.open()

@@ -1,0 +1,52 @@
+"""A Spark session that fits the data sources: Java found, loopback only, times in UTC."""
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from tanist.spark import register
+from tanist.spark.errors import NotInstalled
+from tanist.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOPBACK = "127.0.0.1"
+
+SETTINGS: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    # Off by default in Spark: without it filters are applied to rows that were read in vain.
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def spark_session(
+    master: str = "local[*]", *, app_name: str = "tanist", settings: Mapping[str, str] | None = None
+) -> "SparkSession":
+    """A session that knows the formats. ``settings`` are Spark's own and win over ours.
+
+    Raises NoJava or NotInstalled before anything is started.
+    """
+    for package in ("pyspark", "pyarrow"):
+        if find_spec(package) is None:
+            raise NotInstalled(package)
+    # The Python workers are other processes: they have to be of the Python that has this package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["JAVA_HOME"] = find_java().home
+    chosen = dict(SETTINGS)
+    if master.startswith("local"):
+        # Spark would listen on the first address that is not loopback.
+        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+        chosen |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - it may not be installed.
+
+    builder = SparkSession.Builder().master(master).appName(app_name)
+    for key, value in (chosen | dict(settings or {})).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    register(session)
+    return session
