@@ -15,10 +15,10 @@ MAX_PASSWORD_CHARS = 1_024
 """More is refused unread: whoever guesses must not choose how much we work."""
 
 
-def hash_password(password: str, salt: bytes) -> str:
+def hash_password(password: str, salt: bytes, *, cost: int = _COST) -> str:
     """What is kept of a password: ``scrypt:cost:block:parallel:salt:key``. The salt has to be random."""
-    key = _derive(password, salt, _COST, _BLOCK_SIZE, _PARALLELISM)
-    return f"{_SCHEME}:{_COST}:{_BLOCK_SIZE}:{_PARALLELISM}:{_text(salt)}:{_text(key)}"
+    key = _derive(password, salt, cost, _BLOCK_SIZE, _PARALLELISM)
+    return f"{_SCHEME}:{cost}:{_BLOCK_SIZE}:{_PARALLELISM}:{_text(salt)}:{_text(key)}"
 
 
 def is_hash(text: str) -> bool:

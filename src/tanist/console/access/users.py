@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from tanist.config import load_properties
@@ -42,8 +43,6 @@ class Users:
 
     def __init__(self, *users: User) -> None:
         self._users = {user.name: user for user in users}
-        # Somebody who does not exist takes as long to refuse as a wrong password: names can not be found out.
-        self._nobody = hash_password("", _NOBODY_SALT)
 
     def __len__(self) -> int:
         return len(self._users)
@@ -54,7 +53,8 @@ class Users:
     def check(self, name: str, password: str) -> User | None:
         """The user, if this is his password. Slow on purpose, so not for the event loop."""
         user = self._users.get(name)
-        is_right = is_password(password, self._nobody if user is None else user.password_hash)
+        # Somebody who does not exist takes as long to refuse as a wrong password: names can not be found out.
+        is_right = is_password(password, _nobody() if user is None else user.password_hash)
         return user if is_right else None
 
 
@@ -76,6 +76,11 @@ def check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ConfigError("user", name, "up to 64 letters, digits and . _ @ -")
     return name
+
+
+@cache
+def _nobody() -> str:
+    return hash_password("", _NOBODY_SALT)
 
 
 def _parse_user(name: str, value: str, source: object) -> User:

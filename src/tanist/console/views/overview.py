@@ -1,9 +1,10 @@
 """The first page: is all well, and if not, what is it and where to look."""
 
+from collections.abc import Collection
 from urllib.parse import quote
 
 from tanist.console.views.base import Level, View, worst
-from tanist.console.views.brokers import brokers_view
+from tanist.console.views.brokers import broker_row
 from tanist.console.views.groups import groups_view
 from tanist.console.views.replication import ReplicaGroupView, replication_view
 from tanist.console.views.slave_consumption import GroupReading, slave_consumption_view
@@ -60,12 +61,12 @@ class Overview(View, frozen=True, kw_only=True):
 def overview(snapshot: Snapshot) -> Overview:
     row = figures(snapshot)
     replication = replication_view(snapshot)
-    readings = {group.group: group for group in slave_consumption_view(snapshot).groups}
+    reading = slave_consumption_view(snapshot)
+    readings = {group.group: group for group in reading.groups}
     consumers = groups_view(snapshot)
     cards = [_card(group, readings.get(group.name)) for group in replication.groups]
-    notices = _notices(
-        snapshot, cards, [group.group for group in consumers.groups if group.level != Level.GOOD]
-    )
+    late = [group.group for group in consumers.groups if group.level != Level.GOOD]
+    notices = _notices(snapshot, cards, late, without_registry=reading.without.keys())
     level = worst(*(notice.level for notice in notices))
     return Overview(
         taken_ms=snapshot.taken_ms,
@@ -94,7 +95,7 @@ def _headline(snapshot: Snapshot, level: Level, notices: list[Notice]) -> str:
 
 
 def _card(group: ReplicaGroupView, reading: GroupReading | None) -> GroupCard:
-    up = [replica for replica in group.replicas if replica.state and not replica.state.startswith("does not")]
+    up = [replica for replica in group.replicas if replica.is_up]
     if reading is not None:
         headline, level, reader = reading.headline, worst(group.level, reading.level), reading.reader
     else:
@@ -125,7 +126,9 @@ def _replicated(group: ReplicaGroupView) -> str:
     return f"the master serves, {in_step} of {len(group.slaves)} slaves in step"
 
 
-def _notices(snapshot: Snapshot, cards: list[GroupCard], late: list[str]) -> list[Notice]:
+def _notices(
+    snapshot: Snapshot, cards: list[GroupCard], late: list[str], *, without_registry: Collection[str]
+) -> list[Notice]:
     """The worst first."""
     notices: list[Notice] = []
     if snapshot.failure is not None:
@@ -134,9 +137,14 @@ def _notices(snapshot: Snapshot, cards: list[GroupCard], late: list[str]) -> lis
         )
     for card in cards:
         if card.level in {Level.WARN, Level.BAD}:
-            path = f"/replication#{quote(card.name, safe='')}"
+            page = "replication" if card.name in without_registry else "slave-consumption"
+            path = f"/{page}#{quote(card.name, safe='')}"
             notices.append(Notice(level=card.level, text=f"{card.name}: {card.headline}", path=path))
-    for row in brokers_view(snapshot).brokers:
+    for look in snapshot.brokers:
+        if look.is_read_slave:
+            # Its group says so already.
+            continue
+        row = broker_row(look)
         path = f"/brokers/{quote(row.address, safe=':')}"
         if row.level in {Level.WARN, Level.BAD}:
             notices.append(Notice(level=row.level, text=f"{row.address} {row.state}", path=path))

@@ -32,9 +32,11 @@ class Replica(View, frozen=True, kw_only=True):
     address: str
     broker_id: int
     role: str
+    is_up: bool
     level: Level
     state: str
     log_end: int | None
+    """Of one that does not answer, as it was when it did."""
     follows: str | None
     """The port of its master that it is linked to, or tries to reach."""
     link_state: str | None
@@ -103,7 +105,7 @@ def _group(name: str, looks: list[BrokerLook]) -> ReplicaGroupView:
     slaves = [] if ha is None else [_slave(slave) for slave in ha.slaves]
     replicas = [_replica(look) for look in looks]
     epochs = next((look.tables.epochs for look in looks if look.tables.epochs), None)
-    refused = [_refused for look in looks for _refused in _refusals(look)]
+    refused = [peer for look in looks for peer in _refusals(look)]
     expected = len(looks) - 1
     missing = Level.WARN if master is not None and len(slaves) < expected and ha is not None else Level.GOOD
     return ReplicaGroupView(
@@ -160,6 +162,7 @@ def _replica(look: BrokerLook) -> Replica:
         address=look.address,
         broker_id=look.broker_id,
         role="MASTER" if look.is_master else "SLAVE",
+        is_up=look.is_up,
         level=level,
         state=state,
         log_end=None if ha is None else (ha.log_end if ha.is_master else ha.client.log_end),

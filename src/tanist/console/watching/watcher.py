@@ -79,7 +79,8 @@ class Watcher:
         """Wait until there is something to show, or for so long."""
         async with self._changed:
             try:
-                await asyncio.wait_for(self._changed.wait_for(lambda: self._snapshot is not None), timeout_s)
+                async with asyncio.timeout(timeout_s):
+                    await self._changed.wait_for(lambda: self._snapshot is not None)
             except TimeoutError:
                 return
 
@@ -102,9 +103,8 @@ class Watcher:
     async def _wait(self, told: Mapping[str, str], timeout_s: float) -> bool:
         async with self._changed:
             try:
-                await asyncio.wait_for(
-                    self._changed.wait_for(lambda: self.is_closed or self._told != told), timeout_s
-                )
+                async with asyncio.timeout(timeout_s):
+                    await self._changed.wait_for(lambda: self.is_closed or self._told != told)
             except TimeoutError:
                 return False
         return not self.is_closed
@@ -136,7 +136,9 @@ class Watcher:
             turn += 1
             pause_s = WATCHED_S if self._is_watched() else UNWATCHED_S
             try:
-                await asyncio.wait_for(self._hurry.wait(), pause_s)
+                # Not wait_for, which on Python 3.11 loses a cancellation that comes together with the event.
+                async with asyncio.timeout(pause_s):
+                    await self._hurry.wait()
             except TimeoutError:
                 continue
 

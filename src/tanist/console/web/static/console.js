@@ -132,7 +132,14 @@
       height: 140,
       cursor: { y: false },
       legend: { live: false },
-      axes: [axis, { ...axis, size: 60 }],
+      axes: [
+        {
+          ...axis,
+          space: 90,
+          values: (_plot, times) => times.map((at) => new Date(at * 1000).toISOString().slice(11, 19)),
+        },
+        { ...axis, size: 60 },
+      ],
       scales: { y: { range: (_plot, low, high) => [0, Math.max(1, high || 0) * 1.1] } },
       series: [
         {},
