@@ -45,6 +45,14 @@ def maven() -> Path:
     return Path(found)
 
 
+def chromium() -> Path:
+    """Find ``chromium``, in which pages of the console are looked at."""
+    found = shutil.which("chromium")
+    if found is None:
+        raise PartnerMissing("Chromium is missing: install chromium, then run make test again")
+    return Path(found)
+
+
 def require(*names: str) -> None:
     """Skip the running test, or fail it where ``CI=true``, if one of these partners is missing."""
     for name in names:
@@ -71,7 +79,12 @@ def _find_native() -> None:
         raise PartnerMissing("the C part of Tanist was not built here: run make setup and see what it says")
 
 
-_FINDERS: dict[str, Callable[[], object]] = {"java": _find_java, "maven": maven, "native": _find_native}
+_FINDERS: dict[str, Callable[[], object]] = {
+    "java": _find_java,
+    "maven": maven,
+    "native": _find_native,
+    "chromium": chromium,
+}
 
 
 def _get_java(lack: str) -> str:
