@@ -46,6 +46,14 @@ def maven() -> Path:
     return Path(found)
 
 
+def chromium() -> Path:
+    """Find ``chromium``, in which pages of the console are looked at."""
+    found = shutil.which("chromium")
+    if found is None:
+        raise PartnerMissing("Chromium is missing: install chromium, then run make test again")
+    return Path(found)
+
+
 def require(*names: str) -> None:
     """Skip the running test, or fail it where ``CI=true``, if one of these partners is missing."""
     for name in names:
@@ -89,6 +97,7 @@ _FINDERS: dict[str, Callable[[], object]] = {
     "maven": maven,
     "native": _find_native,
     "spark": _find_spark,
+    "chromium": chromium,
 }
 
 

@@ -8,6 +8,7 @@ from tanist.coord import Check, Conflict, Create, Put, Registry
 from tanist.errors import ConfigError, MQError
 from tanist.model.host import is_host_and_port
 from tanist.model.reading import (
+    ASSIGNMENTS_PATH,
     FULL,
     Assigned,
     Assignment,
@@ -88,6 +89,16 @@ async def assign_roles(registry: Registry, assignment: Assignment, *, is_forced:
     except Conflict as conflict:
         raise AssignRefused(_explain(conflict, before)) from conflict
     return Reassigned(before, assignment)
+
+
+async def read_assignments(registry: Registry) -> list[Assignment]:
+    """All groups that have roles assigned, by name."""
+    found = [
+        await registry.read(f"{ASSIGNMENTS_PATH}/{name}")
+        for name in await registry.children(ASSIGNMENTS_PATH)
+    ]
+    assignments = [decode_assignment(record.value) for record in found if record is not None]
+    return sorted(assignments, key=lambda assignment: assignment.group)
 
 
 def _master_is_gone(before: Assignment | None, after: Assignment) -> list[Check]:

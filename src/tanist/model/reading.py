@@ -20,7 +20,8 @@ FULL = READ | WRITE
 _NAMES = {FULL: "FULL", WRITE: "WRITE", READ: "READ", NONE: "NONE"}
 _BY_NAME = {name: permission for permission, name in _NAMES.items()}
 
-_ASSIGNMENTS_PATH = "/assignments"
+ASSIGNMENTS_PATH = "/assignments"
+"""Where the groups are that have roles assigned."""
 _ALIVE_PATH = "/alive"
 _READ_RECORDS_PATH = "/slave-consume"
 
@@ -128,7 +129,7 @@ def permission_of(name: str) -> int | None:
 
 
 def assignment_path(group: str) -> str:
-    return f"{_ASSIGNMENTS_PATH}/{quote(group, safe='')}"
+    return f"{ASSIGNMENTS_PATH}/{quote(group, safe='')}"
 
 
 def alive_path(group: str, address: str) -> str:

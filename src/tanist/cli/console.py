@@ -1,0 +1,145 @@
+"""``tanist console``: pages and REST about a cluster, on this machine alone unless told otherwise."""
+
+import secrets
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from tanist.cli.serving import serve, tell_story
+from tanist.client.settings import Credentials
+from tanist.console.access.passwords import SALT_BYTES, hash_password
+from tanist.console.access.users import Role, User, Users, check_name, read_users
+from tanist.errors import ConfigError
+from tanist.log import ProcessLog
+
+DEFAULT_LISTEN = "127.0.0.1:8080"
+_NEEDED = ("starlette", "uvicorn", "jinja2")
+_MIN_PASSWORD_CHARS = 10
+
+
+@click.group(invoke_without_command=True)
+@click.option(
+    "-n",
+    "--namesrvAddr",
+    "name_servers",
+    envvar="NAMESRV_ADDR",
+    help="The name servers of the cluster: host:port;host:port.",
+)
+@click.option(
+    "-l", "--listen", default=DEFAULT_LISTEN, show_default=True, help="Where to serve; port 0 for any."
+)
+@click.option(
+    "--coordinator", help="The registry of groups with fixed roles, to know those too that nobody lists."
+)
+@click.option(
+    "--users",
+    "users_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Who may log in (adduser). Without it an operator is made for this start, and printed.",
+)
+@click.option(
+    "--audit-log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where changes are written down. Without it they are kept until the console ends.",
+)
+@click.option(
+    "--access-key", envvar="TANIST_ACCESS_KEY", help="As whom to ask brokers that have access rules."
+)
+@click.option("--secret-key", envvar="TANIST_SECRET_KEY", help="Its secret, better by TANIST_SECRET_KEY.")
+@click.pass_context
+def console(
+    context: click.Context,
+    *,
+    name_servers: str | None,
+    listen: str,
+    coordinator: str | None,
+    users_file: Path | None,
+    audit_log: Path | None,
+    access_key: str | None,
+    secret_key: str | None,
+) -> None:
+    """Serve pages and REST about a cluster until SIGTERM or SIGINT.
+
+    They show brokers, replication, who of a group is read and why, topics and consumer groups; operators
+    change things there. What the pages show is asked of the brokers once for all who look.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if name_servers is None:
+        raise click.UsageError("give -n, the name servers of the cluster")
+    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+        raise click.ClickException(
+            f"{', '.join(missing)} is missing: install Tanist with its console, pip install 'tanist[console]'"
+        )
+    process_log: ProcessLog = context.obj
+    tell_story(process_log, unknown=(), source=None)
+    host, port = read_listen(listen)
+    password: str | None = None
+    if users_file is None:
+        password = secrets.token_urlsafe(12)
+        process_log.hide(password)
+        users = Users(made_user("operator", Role.OPERATOR, password))
+    else:
+        users = read_users(users_file)
+    if secret_key:
+        process_log.hide(secret_key)
+    # Only here, so that other commands do without the web framework.
+    web = import_module("tanist.console.web.serving")
+    options = web.ConsoleOptions(
+        host=host,
+        port=port,
+        name_servers=[each.strip() for each in name_servers.split(";") if each.strip()],
+        coordinator=coordinator,
+        users=users,
+        audit_log=audit_log,
+        credentials=Credentials(access_key, secret_key) if access_key and secret_key else None,
+    )
+
+    @asynccontextmanager
+    async def running() -> AsyncGenerator[str]:
+        async with web.serving(options) as address:
+            login = "" if password is None else f"\nLog in as operator with {password} (made for this start)"
+            yield f"The console serves at {address}{login}"
+
+    serve(running)
+
+
+@console.command()
+@click.argument("name")
+@click.option("--role", type=click.Choice([role.value for role in Role]), required=True)
+@click.option(
+    "--users",
+    "users_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The file; it is made if it is not there.",
+)
+@click.password_option(help="Asked for if it is not given.")
+def adduser(*, name: str, role: str, users_file: Path, password: str) -> None:
+    """Add a user to a file, or give one another password or role."""
+    user = made_user(check_name(name), Role(role), password)
+    lines = users_file.read_text(encoding="utf-8").splitlines() if users_file.exists() else []
+    kept = [line for line in lines if line.partition("=")[0].strip() != name]
+    text = "\n".join([*kept, f"{name}={user.role.value}:{user.password_hash}"]) + "\n"
+    users_file.touch(mode=0o600, exist_ok=True)
+    users_file.write_text(text, encoding="utf-8")
+    click.echo(f"{name} may log in as {role}; a running console reads the file when it is started again")
+
+
+def made_user(name: str, role: Role, password: str) -> User:
+    """A user with this password. Raises ConfigError if it is short."""
+    if len(password) < _MIN_PASSWORD_CHARS:
+        raise ConfigError("password", "…", f"{_MIN_PASSWORD_CHARS} characters or more")
+    return User(name, role, hash_password(password, secrets.token_bytes(SALT_BYTES)))
+
+
+def read_listen(text: str) -> tuple[str, int]:
+    """Host and port. Raises ConfigError."""
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdecimal() or int(port) >= 1 << 16:
+        raise ConfigError("listen", text, "host:port, such as 127.0.0.1:8080")
+    return host.removeprefix("[").removesuffix("]"), int(port)

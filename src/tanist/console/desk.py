@@ -1,0 +1,117 @@
+"""What the handlers of pages and REST work with, and the questions both ask."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tanist.admin.cluster import consumer_connections, topic_route, topic_stats
+from tanist.client.session.wire import Wire
+from tanist.clock import Clock
+from tanist.console.access.audit import AuditLog
+from tanist.console.access.login_limit import LoginLimit
+from tanist.console.access.sessions import SessionStore
+from tanist.console.access.users import User, Users
+from tanist.console.views.brokers import BrokerPage, broker_page
+from tanist.console.views.groups import GroupPage, group_page, groups_of_topic
+from tanist.console.views.topics import TopicPage, topic_page, topic_row
+from tanist.console.watching.lookups import Lookups
+from tanist.console.watching.snapshot import Snapshot
+from tanist.console.watching.watcher import Watcher
+from tanist.errors import MQError, ResponseError
+
+_T = TypeVar("_T")
+
+_FIRST_LOOK_S = 5.0
+
+
+class NotSeenYet(MQError):
+    """The console has not looked at the cluster yet."""
+
+
+class Unknown(MQError):
+    """What was asked for is not there."""
+
+
+@dataclass(slots=True)
+class Desk:
+    """One console."""
+
+    wire: Wire
+    watcher: Watcher
+    lookups: Lookups
+    users: Users
+    sessions: SessionStore
+    limit: LoginLimit
+    audit: AuditLog
+    clock: Clock
+    hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+    """Passwords are checked two at a time: each check takes 16 MiB."""
+
+    async def snapshot(self) -> Snapshot:
+        """What was seen last. Raises NotSeenYet."""
+        self.watcher.touch()
+        if self.watcher.snapshot is None:
+            await self.watcher.wait_first(_FIRST_LOOK_S)
+        if self.watcher.snapshot is None:
+            raise NotSeenYet("the cluster was not looked at yet; try again in a moment")
+        return self.watcher.snapshot
+
+    async def check_password(self, name: str, password: str) -> User | None:
+        async with self.hashing:
+            return await asyncio.to_thread(self.users.check, name, password)
+
+    async def broker(self, address: str) -> BrokerPage:
+        page = broker_page(await self.snapshot(), address)
+        if page is None:
+            raise Unknown(f"no broker at {address} is listed, or was in the last minutes")
+        return page
+
+    async def topic(self, topic: str) -> TopicPage:
+        """One topic: a question to the name server, and one to each replica group that has it."""
+        snapshot = await self.snapshot()
+        row = topic_row(snapshot, topic)
+        if row is None:
+            raise Unknown(f"no broker has a topic {topic}")
+        speakers = [look for look in snapshot.speakers() if topic in look.tables.topics]
+        route = await self._told(
+            ("route", topic), lambda: topic_route(self.wire, snapshot.name_server, topic)
+        )
+        stats = await asyncio.gather(
+            *(
+                self._told(
+                    ("stats", look.address, topic),
+                    lambda look=look: topic_stats(self.wire, look.address, topic),
+                )
+                for look in speakers
+            )
+        )
+        tables = dict(zip((look.name for look in speakers), stats, strict=True))
+        return topic_page(snapshot, row, route, tables, groups_of_topic(snapshot, topic))
+
+    async def group(self, group: str) -> GroupPage:
+        """One group: a question to each replica group."""
+        snapshot = await self.snapshot()
+        speakers = list(snapshot.speakers())
+        members = await asyncio.gather(
+            *(
+                self._told(
+                    ("members", look.address, group),
+                    lambda look=look: consumer_connections(self.wire, look.address, group),
+                )
+                for look in speakers
+            )
+        )
+        page = group_page(snapshot, group, dict(zip((look.name for look in speakers), members, strict=True)))
+        if page is None:
+            raise Unknown(f"no broker knows a group {group}")
+        return page
+
+    async def _told(self, question: tuple[str, ...], ask: Callable[[], Awaitable[_T]]) -> _T | str:
+        """The answer, or why there is none: a page shows what it has."""
+        try:
+            return await self.lookups.find(question, ask)
+        except ResponseError as error:
+            return error.remark
+        except MQError as error:
+            return str(error)

@@ -1,0 +1,148 @@
+"""What operators change. Each change is written down before it is made, and what came of it after."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from tanist.admin.slave_consume import end_slave_consume, slave_consume_status
+from tanist.console.access.audit import AuditEntry
+from tanist.console.access.sessions import Session
+from tanist.console.desk import Unknown
+from tanist.console.views.slave_consumption import slave_consumption_view
+from tanist.console.web.forms import read_body, read_form
+from tanist.console.web.guard import API, address_of, desk_of, operators, user_of
+from tanist.errors import MQError, ResponseError
+
+_T = TypeVar("_T", bound=msgspec.Struct)
+
+_MAX_REASON_CHARS = 500
+
+
+class Refused(MQError):
+    """A change that is not made; the text says why."""
+
+
+async def act(
+    request: Request, *, action: str, subject: str, details: str, change: Callable[[], Awaitable[str]]
+) -> str:
+    """Make a change and write it down; what was done, in words. Raises what the change raises."""
+    desk = desk_of(request)
+
+    def note(outcome: str, text: str) -> None:
+        desk.audit.write(
+            AuditEntry(
+                at_ms=desk.clock.now_ms(),
+                user=user_of(request).name,
+                address=address_of(request),
+                action=action,
+                subject=subject,
+                outcome=outcome,
+                details=text,
+            )
+        )
+
+    note("asked", details)
+    try:
+        done = await change()
+    except (Refused, ResponseError) as refusal:
+        note("refused", str(refusal))
+        raise
+    except MQError as error:
+        note("failed", str(error))
+        raise
+    note("done", done)
+    desk.watcher.look_soon()
+    return done
+
+
+def check_typed(typed: str, name: str) -> None:
+    """A change that can not be taken back is made only by who has typed the name of what it is made to."""
+    if typed != name:
+        raise Refused(f"type {name} to say that you mean it; nothing was changed")
+
+
+class EndRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The end of a slave consumption, as REST takes it: ``confirm`` is the group's name."""
+
+    confirm: str
+    reason: str = ""
+
+
+@operators
+async def end_reading(request: Request) -> Response:
+    """Have the master of a group be read again whose slave does not come back."""
+    group, asked = request.path_params["group"], await _read(request)
+
+    async def change() -> str:
+        check_typed(asked.confirm, group)
+        view = slave_consumption_view(await desk_of(request).snapshot())
+        found = next((each for each in view.groups if each.group == group), None)
+        if found is None:
+            raise Unknown(f"no group {group} has a registry")
+        if found.ending is None:
+            raise Refused(f"{group} has no slave consumption that an operator could end")
+        wire = desk_of(request).wire
+        status = await slave_consume_status(wire, found.ending.master)
+        return await end_slave_consume(wire, status, reason=asked.reason[:_MAX_REASON_CHARS])
+
+    return await answered(
+        request,
+        "/slave-consumption",
+        action="end slave consumption",
+        subject=group,
+        details=asked.reason,
+        change=change,
+    )
+
+
+async def answered(
+    request: Request,
+    back: str,
+    *,
+    action: str,
+    subject: str,
+    details: str,
+    change: Callable[[], Awaitable[str]],
+) -> Response:
+    """Make a change and say what came of it: REST in JSON, browsers on the page that they came from."""
+    is_api = request.url.path.startswith(API)
+    try:
+        done = await act(request, action=action, subject=subject, details=details, change=change)
+    except MQError as error:
+        if is_api:
+            raise
+        done = f"Not done: {error}"
+    if is_api:
+        return JSONResponse({"done": done})
+    session = request.scope["session"]
+    assert isinstance(session, Session)
+    session.told.append(done)
+    return RedirectResponse(back, status_code=303)
+
+
+async def _read(request: Request) -> EndRequest:
+    if request.url.path.startswith(API):
+        return await read_json(request, EndRequest)
+    form = await read_form(request)
+    return EndRequest(confirm=form.get("confirm", ""), reason=form.get("reason", ""))
+
+
+class BadRequest(MQError):
+    """What was sent makes no sense."""
+
+
+async def read_json(request: Request, kind: type[_T]) -> _T:
+    """What REST was sent. Raises BadRequest."""
+    try:
+        return msgspec.json.decode(await read_body(request), type=kind)
+    except msgspec.MsgspecError as error:
+        raise BadRequest(str(error)) from error
+
+
+ROUTES: list[BaseRoute] = [
+    Route("/slave-consumption/{group}/end", end_reading, methods=["POST"]),
+]

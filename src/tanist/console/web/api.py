@@ -1,0 +1,163 @@
+"""REST: the data of the pages as JSON, below ``/api/v1``, and the document that describes it."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tanist.console.access.audit import AuditEntry
+from tanist.console.views.base import View
+from tanist.console.views.brokers import BrokerPage, Brokers, brokers_view
+from tanist.console.views.groups import GroupPage, Groups, groups_view
+from tanist.console.views.overview import Overview, overview
+from tanist.console.views.replication import Replication, replication_view
+from tanist.console.views.slave_consumption import SlaveConsumption, slave_consumption_view
+from tanist.console.views.topics import TopicPage, Topics, topics_view
+from tanist.console.watching.history import History
+from tanist.console.web.actions import EndRequest, end_reading
+from tanist.console.web.guard import desk_of, operators, viewers
+from tanist.console.web.openapi import Operation, describe
+
+PREFIX = "/api/v1"
+
+Look = Callable[[Request], Awaitable[msgspec.Struct]]
+
+
+class Audit(View, frozen=True, kw_only=True):
+    """The last changes, the newest first."""
+
+    entries: list[AuditEntry]
+
+
+class Done(View, frozen=True, kw_only=True):
+    """What was done, in words."""
+
+    done: str
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One question, and what looks the answer up."""
+
+    operation: Operation
+    look: Look
+    is_for_operators: bool = False
+
+
+async def _overview(request: Request) -> Overview:
+    return overview(await desk_of(request).snapshot())
+
+
+async def _brokers(request: Request) -> Brokers:
+    return brokers_view(await desk_of(request).snapshot())
+
+
+async def _broker(request: Request) -> BrokerPage:
+    return await desk_of(request).broker(request.path_params["address"])
+
+
+async def _replication(request: Request) -> Replication:
+    return replication_view(await desk_of(request).snapshot())
+
+
+async def _slave_consumption(request: Request) -> SlaveConsumption:
+    return slave_consumption_view(await desk_of(request).snapshot())
+
+
+async def _topics(request: Request) -> Topics:
+    search, are_all_shown = request.query_params.get("q", ""), "all" in request.query_params
+    return topics_view(await desk_of(request).snapshot(), search=search, are_all_shown=are_all_shown)
+
+
+async def _topic(request: Request) -> TopicPage:
+    return await desk_of(request).topic(request.path_params["topic"])
+
+
+async def _groups(request: Request) -> Groups:
+    search, are_all_shown = request.query_params.get("q", ""), "all" in request.query_params
+    return groups_view(await desk_of(request).snapshot(), search=search, are_all_shown=are_all_shown)
+
+
+async def _group(request: Request) -> GroupPage:
+    return await desk_of(request).group(request.path_params["group"])
+
+
+async def _history(request: Request) -> History:
+    desk = desk_of(request)
+    desk.watcher.touch()
+    return desk.watcher.history
+
+
+async def _audit(request: Request) -> Audit:
+    return Audit(entries=desk_of(request).audit.last)
+
+
+_SEARCH = {
+    "q": "Only those that hold this in their name.",
+    "all": "Those of retries and of the system too.",
+}
+
+ENDPOINTS: Sequence[Endpoint] = (
+    Endpoint(
+        Operation("/overview", "The cluster in short, and what asks for an operator", Overview), _overview
+    ),
+    Endpoint(Operation("/brokers", "All brokers", Brokers), _brokers),
+    Endpoint(Operation("/brokers/{address}", "One broker, its settings and figures", BrokerPage), _broker),
+    Endpoint(Operation("/replication", "Who follows whom, and how far behind", Replication), _replication),
+    Endpoint(
+        Operation("/slave-consumption", "Who is read, why, and what has happened", SlaveConsumption),
+        _slave_consumption,
+    ),
+    Endpoint(
+        Operation("/topics", "Topics", Topics, query=_SEARCH),
+        _topics,
+    ),
+    Endpoint(Operation("/topics/{topic}", "One topic, its route and queues", TopicPage), _topic),
+    Endpoint(Operation("/groups", "Consumer groups", Groups, query=_SEARCH), _groups),
+    Endpoint(Operation("/groups/{group}", "One group, queue by queue, and its members", GroupPage), _group),
+    Endpoint(Operation("/history", "Figures of the last minutes", History), _history),
+    Endpoint(
+        Operation("/audit", "The last changes", Audit, is_for_operators=True), _audit, is_for_operators=True
+    ),
+)
+
+CHANGES: Sequence[tuple[Operation, Callable[[Request], Awaitable[Response]]]] = (
+    (
+        Operation(
+            "/slave-consumption/{group}/end",
+            "Have a master be read again whose slave does not come back",
+            Done,
+            method="post",
+            body=EndRequest,
+            is_for_operators=True,
+        ),
+        end_reading,
+    ),
+)
+
+
+def json_answer(value: object, *, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status_code=status, media_type="application/json")
+
+
+def _handler(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        return json_answer(await endpoint.look(request))
+
+    return operators(handle) if endpoint.is_for_operators else viewers(handle)
+
+
+@viewers
+async def show_document(_request: Request) -> Response:
+    operations = [endpoint.operation for endpoint in ENDPOINTS] + [operation for operation, _ in CHANGES]
+    return json_answer(describe(PREFIX, operations))
+
+
+ROUTES: list[BaseRoute] = [
+    *(Route(PREFIX + endpoint.operation.path, _handler(endpoint), methods=["GET"]) for endpoint in ENDPOINTS),
+    *(Route(PREFIX + operation.path, handler, methods=["POST"]) for operation, handler in CHANGES),
+    Route(f"{PREFIX}/openapi.json", show_document, methods=["GET"]),
+]

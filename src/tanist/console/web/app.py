@@ -1,0 +1,74 @@
+"""The application: its routes, and what becomes of what goes wrong in one."""
+
+import logging
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
+from tanist.console.access.audit import AuditFailed
+from tanist.console.desk import Desk, NotSeenYet, Unknown
+from tanist.console.web import actions, api, events, health, login, pages
+from tanist.console.web.guard import SafeHeaders, find_session, refusal
+from tanist.console.web.templating import HERE
+from tanist.errors import MQError
+
+_log = logging.getLogger(__name__)
+
+_STATUSES: tuple[tuple[type[MQError], int], ...] = (
+    (Unknown, 404),
+    (NotSeenYet, 503),
+    (actions.BadRequest, 400),
+    (actions.Refused, 409),
+    (AuditFailed, 500),
+)
+_SERVER_FAILED = 500
+
+
+def make_app(desk: Desk) -> Starlette:
+    """The console around ``desk``."""
+    app = Starlette(
+        routes=[
+            *login.ROUTES,
+            *pages.ROUTES,
+            *actions.ROUTES,
+            *api.ROUTES,
+            *events.ROUTES,
+            *health.ROUTES,
+            Mount("/static", StaticFiles(directory=HERE / "static")),
+        ],
+        middleware=[Middleware(SafeHeaders)],
+        exception_handlers={
+            MQError: _on_known,  # pyright: ignore[reportArgumentType]
+            HTTPException: _on_http,  # pyright: ignore[reportArgumentType]
+            Exception: _on_unknown,
+        },
+    )
+    app.state.desk = desk
+    app.state.streams = events.Streams()
+    return app
+
+
+async def _on_known(request: Request, error: MQError) -> Response:
+    """What we raise on purpose says what is wrong. A broker that does not do as asked is a bad gateway."""
+    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 502)
+    return _told(request, status, str(error))
+
+
+async def _on_http(request: Request, error: HTTPException) -> Response:
+    text = "There is no such page." if error.status_code == 404 else error.detail
+    return _told(request, error.status_code, text)
+
+
+async def _on_unknown(request: Request, error: Exception) -> Response:
+    _log.error("request failed path=%s", request.url.path, exc_info=error)
+    return _told(request, _SERVER_FAILED, "The console made a mistake; its log has the details.")
+
+
+def _told(request: Request, status: int, text: str) -> Response:
+    request.scope.setdefault("session", find_session(request))
+    return refusal(request, status, text)

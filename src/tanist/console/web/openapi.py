@@ -1,0 +1,100 @@
+"""The OpenAPI document, made from the types that REST answers with. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from tanist import __version__
+
+_PATH_PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a question has no answer."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that can be asked for."""
+
+    path: str
+    summary: str
+    answer: type[msgspec.Struct]
+    method: str = "get"
+    body: type[msgspec.Struct] | None = None
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Parameters that may be given, and what they mean."""
+    is_for_operators: bool = False
+
+
+def describe(prefix: str, operations: Sequence[Operation]) -> dict[str, Any]:
+    """The document, version 3.1."""
+    kinds = [operation.answer for operation in operations]
+    kinds += [operation.body for operation in operations if operation.body is not None]
+    schemas, components = msgspec.json.schema_components(
+        [*kinds, Problem], ref_template="#/components/schemas/{name}"
+    )
+    by_kind = dict(zip([*kinds, Problem], schemas, strict=True))
+    paths: dict[str, Any] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method] = _operation(operation, by_kind)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Tanist console",
+            "version": __version__,
+            "description": "What the pages of the console show. Needs the session of a browser, or a name "
+            "and a password (HTTP basic). A change from a browser's session needs X-CSRF-Token too.",
+        },
+        "servers": [{"url": prefix}],
+        "security": [{"basic": []}, {"cookie": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "basic": {"type": "http", "scheme": "basic"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": "tanist_session"},
+            },
+        },
+    }
+
+
+def _operation(operation: Operation, schemas: Mapping[type, Any]) -> dict[str, Any]:
+    names: list[str] = _PATH_PARAMETER.findall(operation.path)
+    problem = _content(schemas[Problem])
+    answers: dict[str, Any] = {
+        "200": {"description": "The answer", "content": _content(schemas[operation.answer])},
+        "401": {"description": "Nobody is logged in", "content": problem},
+        "503": {"description": "The cluster was not looked at yet", "content": problem},
+    }
+    if names:
+        answers["404"] = {"description": "It is not there", "content": problem}
+    if operation.is_for_operators:
+        answers["403"] = {"description": "For operators", "content": problem}
+    described: dict[str, Any] = {
+        "summary": operation.summary,
+        "operationId": operation.method + re.sub(r"\W+", "_", operation.path),
+        "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+        ]
+        + [
+            {"name": name, "in": "query", "description": text, "schema": {"type": "string"}}
+            for name, text in operation.query.items()
+        ],
+        "responses": answers,
+    }
+    if operation.body is not None:
+        described["requestBody"] = {"required": True, "content": _content(schemas[operation.body])}
+        answers["400"] = {"description": "What was sent makes no sense", "content": problem}
+        answers["409"] = {"description": "Refused; nothing was changed", "content": problem}
+        answers["502"] = {"description": "A broker did not do it", "content": problem}
+    return described
+
+
+def _content(schema: Any) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}

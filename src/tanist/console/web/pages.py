@@ -1,0 +1,89 @@
+"""The pages, each with an address of its own."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tanist.console.views.brokers import brokers_view
+from tanist.console.views.groups import groups_view
+from tanist.console.views.overview import overview
+from tanist.console.views.replication import replication_view
+from tanist.console.views.slave_consumption import slave_consumption_view
+from tanist.console.views.topics import topics_view
+from tanist.console.web.guard import desk_of, operators, viewers
+from tanist.console.web.templating import page
+
+
+@viewers
+async def show_overview(request: Request) -> Response:
+    view = overview(await desk_of(request).snapshot())
+    return page(request, "overview.html", view=view, live="overview")
+
+
+@viewers
+async def show_brokers(request: Request) -> Response:
+    view = brokers_view(await desk_of(request).snapshot())
+    return page(request, "brokers.html", view=view, live="brokers")
+
+
+@viewers
+async def show_broker(request: Request) -> Response:
+    view = await desk_of(request).broker(request.path_params["address"])
+    return page(request, "broker.html", view=view, live="brokers")
+
+
+@viewers
+async def show_replication(request: Request) -> Response:
+    view = replication_view(await desk_of(request).snapshot())
+    return page(request, "replication.html", view=view, live="replication")
+
+
+@viewers
+async def show_slave_consumption(request: Request) -> Response:
+    view = slave_consumption_view(await desk_of(request).snapshot())
+    return page(request, "slave_consumption.html", view=view, live="slave-consumption")
+
+
+@viewers
+async def show_topics(request: Request) -> Response:
+    search, are_all_shown = request.query_params.get("q", ""), "all" in request.query_params
+    view = topics_view(await desk_of(request).snapshot(), search=search, are_all_shown=are_all_shown)
+    return page(request, "topics.html", view=view, live="topics", search=search, are_all_shown=are_all_shown)
+
+
+@viewers
+async def show_topic(request: Request) -> Response:
+    view = await desk_of(request).topic(request.path_params["topic"])
+    return page(request, "topic.html", view=view, live="topics")
+
+
+@viewers
+async def show_groups(request: Request) -> Response:
+    search, are_all_shown = request.query_params.get("q", ""), "all" in request.query_params
+    view = groups_view(await desk_of(request).snapshot(), search=search, are_all_shown=are_all_shown)
+    return page(request, "groups.html", view=view, live="groups", search=search, are_all_shown=are_all_shown)
+
+
+@viewers
+async def show_group(request: Request) -> Response:
+    view = await desk_of(request).group(request.path_params["group"])
+    return page(request, "group.html", view=view, live="groups")
+
+
+@operators
+async def show_audit(request: Request) -> Response:
+    return page(request, "audit.html", entries=desk_of(request).audit.last, live=None)
+
+
+ROUTES: list[BaseRoute] = [
+    Route("/", show_overview, methods=["GET"]),
+    Route("/brokers", show_brokers, methods=["GET"]),
+    Route("/brokers/{address}", show_broker, methods=["GET"]),
+    Route("/replication", show_replication, methods=["GET"]),
+    Route("/slave-consumption", show_slave_consumption, methods=["GET"]),
+    Route("/topics", show_topics, methods=["GET"]),
+    Route("/topics/{topic}", show_topic, methods=["GET"]),
+    Route("/groups", show_groups, methods=["GET"]),
+    Route("/groups/{group}", show_group, methods=["GET"]),
+    Route("/audit", show_audit, methods=["GET"]),
+]

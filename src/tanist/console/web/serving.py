@@ -1,0 +1,131 @@
+"""The console as a process: its socket, its web server, the task that watches the cluster."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import socket
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvicorn
+
+from tanist.admin.asking import asking
+from tanist.client.settings import Credentials
+from tanist.clock import SystemClock
+from tanist.console.access.audit import AuditLog
+from tanist.console.access.login_limit import LoginLimit
+from tanist.console.access.sessions import SessionStore
+from tanist.console.access.users import Users
+from tanist.console.desk import Desk
+from tanist.console.views.digests import digests
+from tanist.console.watching.gathering import Gatherer
+from tanist.console.watching.lookups import Lookups
+from tanist.console.watching.watcher import Watcher
+from tanist.console.web.app import make_app
+from tanist.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+_STOP_S = 2
+_BACKLOG = 128
+_MAX_CONNECTIONS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleOptions:
+    """What a console is told at its start."""
+
+    host: str
+    port: int
+    name_servers: Sequence[str]
+    users: Users
+    coordinator: str | None = None
+    """The registry, which knows groups too that no name server lists."""
+    audit_log: Path | None = None
+    credentials: Credentials | None = field(default=None, repr=False)
+
+
+@asynccontextmanager
+async def serving(options: ConsoleOptions) -> AsyncGenerator[str]:
+    """Serve while the block lasts; the address at which. Raises ConfigError if the port is taken."""
+    clock = SystemClock()
+    async with asking(options.credentials) as wire:
+        gatherer = Gatherer(wire, options.name_servers, clock, coordinator=options.coordinator)
+        watcher = Watcher(gatherer.look, digests, clock)
+        desk = Desk(
+            wire=wire,
+            watcher=watcher,
+            lookups=Lookups(clock),
+            users=options.users,
+            sessions=SessionStore(secrets.token_urlsafe),
+            limit=LoginLimit(),
+            audit=AuditLog(options.audit_log),
+            clock=clock,
+        )
+        with _bound(options) as listener:
+            host, port = listener.getsockname()[:2]
+            async with watcher.watching(), _served(desk, listener):
+                _log.info("console serves host=%s port=%d", host, port)
+                yield f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+@asynccontextmanager
+async def _served(desk: Desk, listener: socket.socket) -> AsyncGenerator[None]:
+    config = uvicorn.Config(
+        make_app(desk),
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        # Nobody is believed who says that he comes from elsewhere: the limit on logins counts addresses.
+        proxy_headers=False,
+        timeout_graceful_shutdown=_STOP_S,
+        limit_concurrency=_MAX_CONNECTIONS,
+    )
+    server = _Server(config)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.serve(sockets=[listener]))
+        try:
+            await server.is_up.wait()
+            yield
+        finally:
+            # Pages that listen for changes would hold the end up.
+            await desk.watcher.close()
+            server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to the command that runs it, and tells when it serves."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_up.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+@contextlib.contextmanager
+def _bound(options: ConsoleOptions) -> Generator[socket.socket]:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((options.host, options.port))
+        except OSError as error:
+            raise ConfigError(
+                "listen",
+                f"{options.host}:{options.port}",
+                f"an address of this machine and a free port, or port 0 for any ({error.strerror})",
+            ) from error
+        listener.listen(_BACKLOG)
+        yield listener

@@ -1,0 +1,49 @@
+"""Pages from templates. Everything that is put into one is escaped."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from tanist import __version__
+from tanist.console.web import shown
+
+HERE = Path(__file__).parent
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "count": shown.count,
+        "size": shown.size,
+        "moment": shown.moment,
+        "moment_iso": shown.moment_iso,
+        "span": shown.span,
+        "percent": shown.percent,
+        "yes_no": shown.yes_no,
+        "in_path": lambda text: quote(str(text), safe=":"),
+    }
+    return environment
+
+
+def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """Render a page for whoever asks: the layout shows who that is, and what is to be told once."""
+    session = request.scope.get("session")
+    told: list[str] = [] if session is None else session.take_told()
+    text = (
+        _environment()
+        .get_template(template)
+        .render(path=request.url.path, session=session, told=told, version=__version__, **values)
+    )
+    return HTMLResponse(text, status_code=status)

@@ -1,0 +1,160 @@
+"""The console's application without a socket: a cluster that is made up, and browsers that ask it."""
+
+import asyncio
+import html
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from http.cookies import SimpleCookie
+from itertools import count
+from typing import Any, NamedTuple, TypeVar, cast
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.applications import Starlette
+
+from tanist.client.session.wire import Wire
+from tanist.console.access.audit import AuditLog
+from tanist.console.access.login_limit import LoginLimit
+from tanist.console.access.passwords import hash_password
+from tanist.console.access.sessions import SessionStore
+from tanist.console.access.users import Role, User, Users
+from tanist.console.desk import Desk
+from tanist.console.views.digests import digests
+from tanist.console.watching.lookups import Lookups
+from tanist.console.watching.snapshot import Snapshot
+from tanist.console.watching.watcher import Watcher
+from tanist.console.web.app import make_app
+from tests.support.clocks import FakeClock
+from tests.support.console_views import NOW_MS
+from tests.support.slave_consume_views import PlayedWire
+
+OPERATOR, VIEWER, PASSWORD = "ann", "vic", "a long password"
+# So cheap that a test can log in as often as it likes.
+_HASH = hash_password(PASSWORD, bytes(16), cost=2)
+_T = TypeVar("_T")
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.text)
+
+    @property
+    def words(self) -> str:
+        """What a reader of the page sees."""
+        return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", self.text)).split())
+
+
+class PlayedConsole:
+    """A console that saw this of its cluster, and reaches brokers over ``wire``."""
+
+    def __init__(self, seen: Snapshot | None, wire: PlayedWire | None = None) -> None:
+        self.clock = FakeClock(now_ms=NOW_MS)
+        self._seen = seen
+        self._wire = wire or PlayedWire()
+        self.audit = AuditLog()
+
+    def run(self, visit: "Callable[[Browser], Coroutine[Any, Any, _T]]") -> _T:
+        """Let somebody look at it, in an event loop of its own."""
+
+        async def visited() -> _T:
+            async def look(*, is_thorough: bool) -> Snapshot:
+                del is_thorough
+                if self._seen is None:
+                    await asyncio.Event().wait()
+                assert self._seen is not None
+                return self._seen
+
+            watcher = Watcher(look, digests, self.clock)
+            numbers = count()
+            self.desk = Desk(
+                wire=cast("Wire", self._wire),
+                watcher=watcher,
+                lookups=Lookups(self.clock),
+                users=Users(User(OPERATOR, Role.OPERATOR, _HASH), User(VIEWER, Role.VIEWER, _HASH)),
+                sessions=SessionStore(lambda _size: f"token-{next(numbers)}"),
+                limit=LoginLimit(),
+                audit=self.audit,
+                clock=self.clock,
+            )
+            async with watcher.watching():
+                if self._seen is not None:
+                    await watcher.wait_first(30)
+                return await visit(Browser(make_app(self.desk)))
+
+        return asyncio.run(visited())
+
+
+class Browser:
+    """Asks the application as a browser does, and keeps its cookie."""
+
+    def __init__(self, app: Starlette) -> None:
+        self.app = app
+        self.cookies: dict[str, str] = {}
+        self.set_cookie = ""
+
+    async def get(self, target: str, **headers: str) -> Answer:
+        return await self._ask("GET", target, b"", headers)
+
+    async def post(self, target: str, form: Mapping[str, str], **headers: str) -> Answer:
+        return await self._ask("POST", target, urlencode(form).encode(), headers)
+
+    async def post_json(self, target: str, value: object, **headers: str) -> Answer:
+        return await self._ask("POST", target, msgspec.json.encode(value), headers)
+
+    async def log_in(self, name: str = OPERATOR, password: str = PASSWORD, **fields: str) -> Answer:
+        return await self.post("/login", {"name": name, "password": password, **fields})
+
+    async def csrf(self) -> str:
+        """The token that the forms of this browser's pages carry."""
+        found = re.search(r'name="csrf" value="([^"]+)"', (await self.get("/")).text)
+        assert found is not None
+        return found[1]
+
+    async def _ask(self, method: str, target: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        path, _, query = target.partition("?")
+        sent = {"host": "console.test", **{name.replace("_", "-"): value for name, value in headers.items()}}
+        if self.cookies:
+            sent["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "root_path": "",
+            "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
+            "client": ("10.1.1.1", 1234),
+            "server": ("console.test", 80),
+        }
+        messages: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: Any) -> None:
+            messages.append(message)
+
+        await self.app(scope, receive, send)
+        found = {name.decode().lower(): value.decode() for name, value in messages[0]["headers"]}
+        self._keep(found.get("set-cookie", ""))
+        text = b"".join(message.get("body", b"") for message in messages[1:]).decode()
+        return Answer(messages[0]["status"], found, text)
+
+    def _keep(self, set_cookie: str) -> None:
+        if not set_cookie:
+            return
+        self.set_cookie = set_cookie
+        for name, morsel in SimpleCookie(set_cookie).items():
+            self.cookies[name] = morsel.value
+            if morsel["max-age"] == "0":
+                del self.cookies[name]

@@ -1,0 +1,351 @@
+"""The application: who is let in, what pages and REST answer, and what is written down of a change."""
+
+import base64
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tanist.console.access.login_limit import PER_ADDRESS, WINDOW_S
+from tanist.console.access.sessions import IDLE_S
+from tanist.console.web.login import local_path
+from tests.support.console_views import CONSUMERS, TOPIC, dead_master, master, slave, snapshot
+from tests.support.console_web import OPERATOR, PASSWORD, VIEWER, Answer, Browser, PlayedConsole
+from tests.support.slave_consume_views import GROUP, MASTER, SLAVE, PlayedView, PlayedWire, waiting_master
+
+PAGES = [
+    "/",
+    "/brokers",
+    f"/brokers/{MASTER}",
+    "/replication",
+    "/slave-consumption",
+    "/topics",
+    f"/topics/{TOPIC}",
+    "/topics?all=1&q=RETRY",
+    "/groups",
+    f"/groups/{CONSUMERS}",
+    "/audit",
+]
+END = f"/slave-consumption/{GROUP}/end"
+
+
+def ask(target: str, *, name: str | None = OPERATOR, console: PlayedConsole | None = None) -> Answer:
+    """What somebody gets who is logged in, or is nobody."""
+
+    async def visit(browser: Browser) -> Answer:
+        if name is not None:
+            await browser.log_in(name)
+        return await browser.get(target)
+
+    return (console or PlayedConsole(snapshot())).run(visit)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("seen", [snapshot(), dead_master()], ids=["well", "dead master"])
+def test_every_page_shows_itself_and_holds_nothing_from_elsewhere(page: str, seen: object) -> None:
+    answer = ask(page, console=PlayedConsole(seen))  # pyright: ignore[reportArgumentType]
+    assert answer.status == 200
+    assert "<main" in answer.text
+    assert "http://" not in answer.text
+    assert "https://" not in answer.text
+    assert "style=" not in answer.text
+    assert "onclick" not in answer.text
+    assert "default-src 'none'; script-src 'self'" in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("page", [*PAGES, "/events"])
+def test_who_is_not_logged_in_is_led_to_the_login_and_back(page: str) -> None:
+    answer = ask(page, name=None)
+    assert answer.status == 303
+    assert answer.headers["location"].startswith("/login")
+
+
+def test_an_open_page_of_somebody_who_is_not_logged_in_any_more_goes_to_the_login() -> None:
+    async def visit(browser: Browser) -> Answer:
+        return await browser.get("/brokers", hx_request="true")
+
+    answer = PlayedConsole(snapshot()).run(visit)
+    assert (answer.status, answer.headers["hx-redirect"]) == (200, "/login?next=%2Fbrokers")
+
+
+def test_an_empty_cluster_says_how_to_fill_it() -> None:
+    empty = snapshot(master())
+    empty = type(empty)(taken_ms=empty.taken_ms, name_server=empty.name_server)
+    for page, words in {
+        "/": "The name server lists no broker. Start one",
+        "/brokers": "No broker is listed.",
+        "/replication": "No replica group is known",
+        "/slave-consumption": "No group has a registry",
+        "/topics": "No topic was made yet.",
+        "/groups": "No consumer has come yet.",
+    }.items():
+        assert words in ask(page, console=PlayedConsole(empty)).words
+
+
+def test_a_login_leads_where_somebody_wanted_to_go() -> None:
+    async def visit(browser: Browser) -> tuple[Answer, str]:
+        return await browser.log_in(next="/groups?q=a"), browser.set_cookie
+
+    answer, cookie = PlayedConsole(snapshot()).run(visit)
+    assert (answer.status, answer.headers["location"]) == (303, "/groups?q=a")
+    assert "HttpOnly" in cookie
+    assert "SameSite=lax" in cookie
+
+
+@pytest.mark.parametrize("target", ["//evil.test", "/\\evil.test", "https://evil.test", "", "/a\nb", None])
+def test_a_login_leads_nowhere_else(target: str | None) -> None:
+    assert local_path(target) == "/"
+
+
+def test_a_wrong_password_says_so_and_many_have_to_wait() -> None:
+    console = PlayedConsole(snapshot())
+
+    async def visit(browser: Browser) -> list[int]:
+        found = [(await browser.log_in(password="wrong password")).status for _ in range(PER_ADDRESS)]
+        found.append((await browser.log_in()).status)
+        console.clock.advance_ms(int(WINDOW_S * 1000))
+        found.append((await browser.log_in()).status)
+        return found
+
+    assert console.run(visit) == [401] * (PER_ADDRESS - 1) + [429, 429, 303]
+
+
+def test_a_login_that_another_site_sends_is_refused() -> None:
+    async def visit(browser: Browser) -> list[int]:
+        form = {"name": OPERATOR, "password": PASSWORD}
+        return [
+            (await browser.post("/login", form, origin="http://evil.test")).status,
+            (await browser.post("/login", form, sec_fetch_site="cross-site")).status,
+        ]
+
+    assert PlayedConsole(snapshot()).run(visit) == [403, 403]
+
+
+def test_who_logs_out_is_out_and_needs_the_token_for_it() -> None:
+    async def visit(browser: Browser) -> list[int]:
+        await browser.log_in()
+        csrf = await browser.csrf()
+        kept = dict(browser.cookies)
+        found = [(await browser.post("/logout", {})).status, (await browser.get("/")).status]
+        found.append((await browser.post("/logout", {"csrf": csrf})).status)
+        browser.cookies = kept
+        found.append((await browser.get("/")).status)
+        return found
+
+    assert PlayedConsole(snapshot()).run(visit) == [403, 200, 303, 303]
+
+
+def test_a_page_that_refreshes_itself_keeps_nobody_logged_in() -> None:
+    console = PlayedConsole(snapshot())
+
+    async def visit(browser: Browser) -> list[int]:
+        await browser.log_in()
+        console.clock.advance_ms(int(IDLE_S * 1000))
+        found = [(await browser.get("/", x_live="1")).status]
+        console.clock.advance_ms(1_000)
+        found.append((await browser.get("/")).status)
+        return found
+
+    assert console.run(visit) == [200, 303]
+
+
+def test_the_audit_is_for_operators() -> None:
+    assert ask("/audit", name=VIEWER).status == 403
+    assert ask("/api/v1/audit", name=VIEWER).status == 403
+    assert "log in" in ask("/audit").words
+
+
+def test_a_page_or_a_thing_that_is_not_there_says_so() -> None:
+    for target in ("/nothing", "/brokers/10.9.9.9:1", "/topics/Nope", "/groups/nope"):
+        answer = ask(target)
+        assert answer.status == 404
+        assert "Not there" in answer.words
+    assert ask("/api/v1/topics/Nope").json == {"error": "no broker has a topic Nope"}
+
+
+def test_names_are_shown_as_text_whatever_they_hold() -> None:
+    evil = "<script>alert(1)</script>"
+    look = master(failure=evil, runtime={})
+    answer = ask("/", console=PlayedConsole(snapshot(look, slave())))
+    assert evil not in answer.text
+    assert evil in answer.words.replace("< ", "<").replace(" >", ">") or "&lt;script&gt;" in answer.text
+
+
+def test_a_console_lives_before_it_sees_and_is_ready_when_it_does() -> None:
+    assert ask("/health/live", name=None, console=PlayedConsole(None)).json == {"status": "live"}
+    blind = ask("/health/ready", name=None, console=PlayedConsole(None))
+    assert (blind.status, blind.json["reason"]) == (503, "the cluster was not looked at yet")
+    assert ask("/health/ready", name=None).json == {"status": "ready"}
+
+
+def test_rest_answers_what_the_pages_show() -> None:
+    view = ask("/api/v1/slave-consumption", console=PlayedConsole(dead_master())).json
+    (group,) = view["groups"]
+    assert (group["reader"], group["term"], group["ledger"][0]["duplicatesAtMost"]) == (SLAVE, 3, 7)
+
+
+def test_rest_takes_a_name_and_a_password_and_nobody_without() -> None:
+    async def visit(browser: Browser) -> list[int]:
+        def basic(text: str) -> str:
+            return "Basic " + base64.b64encode(text.encode()).decode()
+
+        return [
+            (await browser.get("/api/v1/overview")).status,
+            (await browser.get("/api/v1/overview", authorization=basic(f"{VIEWER}:{PASSWORD}"))).status,
+            (await browser.get("/api/v1/overview", authorization=basic(f"{VIEWER}:wrong"))).status,
+            (await browser.get("/api/v1/overview", authorization="Basic ???")).status,
+            (await browser.get("/", authorization=basic(f"{VIEWER}:{PASSWORD}"))).status,
+        ]
+
+    assert PlayedConsole(snapshot()).run(visit) == [401, 200, 401, 401, 303]
+
+
+def test_the_openapi_document_describes_what_rest_answers() -> None:
+    targets = {"address": MASTER, "topic": TOPIC, "group": CONSUMERS}
+
+    async def visit(browser: Browser) -> None:
+        await browser.log_in()
+        document = (await browser.get("/api/v1/openapi.json")).json
+        assert document["openapi"] == "3.1.0"
+        for path, operations in document["paths"].items():
+            for method, operation in operations.items():
+                schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+                name = schema["$ref"].rpartition("/")[2]
+                if method == "get":
+                    answer = await browser.get("/api/v1" + path.format(**targets))
+                    described = document["components"]["schemas"][name]["properties"]
+                    assert answer.status == 200, path
+                    assert set(answer.json) == set(described), path
+
+    PlayedConsole(snapshot()).run(visit)
+
+
+def test_all_references_of_the_document_are_in_it() -> None:
+    text = ask("/api/v1/openapi.json").text
+    known = ask("/api/v1/openapi.json").json["components"]["schemas"]
+    references = {part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]}
+    assert references - known.keys() == set()
+
+
+def waiting() -> tuple[PlayedConsole, PlayedView]:
+    """A console that sees a master which waits for a slave that is gone."""
+    view = PlayedView(waiting_master())
+    seen = snapshot(master(slave_consume=waiting_master()), slave(failure="refused", runtime={}))
+    return PlayedConsole(seen, PlayedWire(view)), view
+
+
+def test_who_types_the_groups_name_ends_its_slave_consumption_and_it_is_written_down() -> None:
+    console, view = waiting()
+
+    async def visit(browser: Browser) -> Answer:
+        await browser.log_in()
+        form = {"csrf": await browser.csrf(), "confirm": GROUP, "reason": "its disk broke"}
+        assert (await browser.post(END, form)).headers["location"] == "/slave-consumption"
+        return await browser.get("/slave-consumption")
+
+    assert "slave consumption 3 is ended" in console.run(visit).words
+    assert view.ended == [("its disk broke", False)]
+    assert [(entry.user, entry.subject, entry.outcome) for entry in console.audit.last[:2]] == [
+        (OPERATOR, GROUP, "done"),
+        (OPERATOR, GROUP, "asked"),
+    ]
+
+
+Change = Callable[[Browser], Awaitable[Answer]]
+
+
+async def _untyped(browser: Browser) -> Answer:
+    await browser.log_in()
+    form = {"csrf": await browser.csrf(), "confirm": "broker-b"}
+    await browser.post(END, form)
+    return await browser.get("/slave-consumption")
+
+
+async def _without_token(browser: Browser) -> Answer:
+    await browser.log_in()
+    return await browser.post(END, {"confirm": GROUP})
+
+
+async def _with_another_token(browser: Browser) -> Answer:
+    await browser.log_in()
+    return await browser.post(END, {"confirm": GROUP, "csrf": "token-99"})
+
+
+async def _from_elsewhere(browser: Browser) -> Answer:
+    await browser.log_in()
+    form = {"csrf": await browser.csrf(), "confirm": GROUP}
+    return await browser.post(END, form, origin="http://evil.test")
+
+
+async def _as_viewer(browser: Browser) -> Answer:
+    await browser.log_in(VIEWER)
+    return await browser.post(END, {"csrf": await browser.csrf(), "confirm": GROUP})
+
+
+async def _too_long(browser: Browser) -> Answer:
+    await browser.log_in()
+    return await browser.post(END, {"confirm": "x" * (1 << 20)})
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        (_untyped, 200, f"Not done: type {GROUP} to say that you mean it"),
+        (_without_token, 403, "this form is old"),
+        (_with_another_token, 403, "this form is old"),
+        (_from_elsewhere, 403, "this form is old"),
+        (_as_viewer, 403, "is a viewer"),
+        (_too_long, 413, "bytes were sent"),
+    ],
+)
+def test_a_change_that_is_not_meant_or_not_allowed_is_not_made(
+    change: Change, status: int, words: str
+) -> None:
+    console, view = waiting()
+
+    async def visit(browser: Browser) -> Answer:
+        return await change(browser)
+
+    answer = console.run(visit)
+    assert answer.status == status
+    assert words in answer.words
+    assert view.ended == []
+
+
+def test_rest_ends_slave_consumption_too_and_says_why_it_does_not() -> None:
+    console, view = waiting()
+
+    async def visit(browser: Browser) -> list[Answer]:
+        await browser.log_in()
+        csrf = await browser.csrf()
+        target = f"/api/v1{END}"
+        return [
+            await browser.post_json(target, {"confirm": GROUP}),
+            await browser.post_json(target, {"confirm": "broker-b"}, x_csrf_token=csrf),
+            await browser.post_json(target, {"yes": True}, x_csrf_token=csrf),
+            await browser.post_json(target, {"confirm": GROUP, "reason": "gone"}, x_csrf_token=csrf),
+        ]
+
+    answers = console.run(visit)
+    assert [answer.status for answer in answers] == [403, 409, 400, 200]
+    assert answers[-1].json == {"done": "slave consumption 3 is ended"}
+    assert view.ended == [("gone", False)]
+
+
+def test_a_group_that_is_well_has_nothing_to_end() -> None:
+    console = PlayedConsole(snapshot())
+
+    async def visit(browser: Browser) -> Answer:
+        await browser.log_in()
+        csrf = await browser.csrf()
+        return await browser.post_json(f"/api/v1{END}", {"confirm": GROUP}, x_csrf_token=csrf)
+
+    assert console.run(visit).status == 409
+    assert console.audit.last[0].outcome == "refused"
+
+
+def test_no_secret_is_on_any_page() -> None:
+    for page in PAGES:
+        text = ask(page).text
+        assert PASSWORD not in text
+        assert "scrypt" not in text
