@@ -1,7 +1,7 @@
 """What the handlers of one broker share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tanist.broker.clients import ClientTable
 from tanist.broker.controlled.duty import Controlled
@@ -16,6 +16,7 @@ from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
 from tanist.broker.replication import Replication
 from tanist.broker.settings import BrokerSettings
+from tanist.broker.slave_consume.delivered_twice import DeliveredTwice
 from tanist.broker.slave_consume.right import ReadRight
 from tanist.broker.slave_consume.view import SlaveConsumeView
 from tanist.broker.topics import TopicTable
@@ -68,6 +69,8 @@ class BrokerState:
     """Whether it may be read and written now, where a coordinator says who of the group is read."""
     slave_consume: SlaveConsumeView | None = None
     """What it shows of that, and lets operators do."""
+    delivered_twice: DeliveredTwice = field(default_factory=DeliveredTwice)
+    """What groups got twice because another broker was read before."""
 
     def use_config(self) -> None:
         """Let the settings of ``config`` take effect. If the topics can not be saved, call it again."""

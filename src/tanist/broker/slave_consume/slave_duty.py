@@ -72,7 +72,7 @@ class SlaveDuty(ReadingDuty):
     def look(self) -> Permitted:
         return self.standing.permitted(self._now_s)
 
-    def status(self) -> SlaveConsumeStatus:
+    def _status(self) -> SlaveConsumeStatus:
         return slave_status(
             self.standing,
             group=self._state.settings.broker_name,
@@ -136,6 +136,7 @@ class SlaveDuty(ReadingDuty):
 
     def _on_permitted(self) -> None:
         if not self.standing.owns_offsets:
+            self._state.delivered_twice.end()
             self.on_offsets_free()
 
     async def _keep_time(self) -> None:
@@ -215,9 +216,17 @@ class SlaveDuty(ReadingDuty):
             is_last=is_last,
             offsets=offsets or {},
             gone_back=gone_back or {},
+            pulled=self._pulled(offsets or {}) if round_ else {},
             view=self._gate.view() if round_ and is_last else None,
         )
         self._send(encode_note(note))
+
+    def _pulled(self, offsets: CommittedOffsets) -> dict[str, dict[int, int]]:
+        """Where the groups' pulls have ended here, if that is beyond these offsets."""
+        progress = self._state.pull_progress
+        parts = {key: key.partition("@") for key in offsets}
+        found = {key: progress.beyond(parts[key][2], parts[key][0], offsets[key]) for key in offsets}
+        return {key: queues for key, queues in found.items() if queues}
 
     @property
     def _base(self) -> dict[str, dict[int, QueueOffset]]:
@@ -261,6 +270,7 @@ class SlaveDuty(ReadingDuty):
             await asyncio.to_thread(finish)
         base = self._state.offsets.table().offset_table
         await self._save(msgspec.structs.replace(self._saved, base_term=written.term, base=base))
+        self._state.delivered_twice.begin()
         self._gate.take_view(self.master_view or NOBODY)
         self._do(standing.on_record(written))
         # To count what may come twice takes a while, in which more may be seen.

@@ -1,6 +1,7 @@
 """What the duties of master and slave write down, and what operators have done by them."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -10,7 +11,7 @@ from typing import NoReturn, TypeVar
 import pytest
 
 from tanist.broker.settings import BrokerRole, BrokerSettings
-from tanist.broker.slave_consume.actions import MasterAction
+from tanist.broker.slave_consume.actions import MasterAction, Tell
 from tanist.broker.slave_consume.duty import DutyFiles, DutyParts, ReadingDuty, in_turns
 from tanist.broker.slave_consume.gate import ReadGate
 from tanist.broker.slave_consume.ledger import LedgerEvent, LedgerFile
@@ -97,6 +98,24 @@ def test_a_master_that_has_given_up_is_restored_by_an_operator_and_that_is_writt
                 await duty.end("", is_forced=False)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.behaviour("S3-68")
+def test_a_master_that_gives_its_permission_up_raises_an_alarm(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with running(MasterDuty, tmp_path, MASTER_SETTINGS) as duty:
+            await until(lambda: duty.look().permission == FULL)
+            duty.standing.given_up = "alone"
+            duty._do([Tell()])
+            await until(lambda: events(duty) == [LedgerEvent.GAVE_UP])
+            assert duty.event_counts[LedgerEvent.GAVE_UP] == 1
+
+    asyncio.run(scenario())
+    (alarm,) = [record for record in caplog.records if "slave consumption GAVE_UP" in record.getMessage()]
+    assert alarm.levelno == logging.WARNING
+    assert "reason=alone" in alarm.getMessage()
 
 
 @pytest.mark.behaviour("S3-37")
