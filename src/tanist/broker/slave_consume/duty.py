@@ -26,6 +26,7 @@ from tanist.broker.slave_consume.right import ReadRight
 from tanist.broker.slave_consume.saved import SavedStanding, SavedStandingFile
 from tanist.broker.state import BrokerState
 from tanist.errors import MQError, lone_error
+from tanist.log import ToldFailures
 from tanist.model.reading import FULL, Assigned, Assignment, GroupRole, Presence, permission_name
 from tanist.protocol.bodies.slave_consume import (
     Condition,
@@ -92,6 +93,7 @@ class ReadingDuty(ABC):
         self.right = ReadRight(self._address, self.look)
         self._published = settings.broker_permission & FULL
         self._told: Permitted | None = None
+        self._failures = ToldFailures()
         self._work: asyncio.Queue[Work] = asyncio.Queue()
         self.event_counts: Counter[LedgerEvent] = Counter()
 
@@ -183,11 +185,13 @@ class ReadingDuty(ABC):
         """The assignment, without this broker if it was started for another role: that takes a restart."""
         own = assignment.find(self._address)
         if own is None or own.role is self._role:
+            self._failures.is_over("role")
             return assignment
-        _log.error(
-            "role is another than at the start; restart this broker to take it role=%s assigned=%s",
-            *(self._role, own.role),
-        )
+        if self._failures.is_news("role", own.role):
+            _log.error(
+                "role is another than at the start; restart this broker to take it role=%s assigned=%s",
+                *(self._role, own.role),
+            )
         others = tuple(broker for broker in assignment.brokers if broker is not own)
         return Assignment(group=assignment.group, brokers=others)
 

@@ -11,6 +11,7 @@ import msgspec
 from tanist.broker.master_place import MasterPlace
 from tanist.broker.slave_consume.actions import Claim, PutRecord, SendNote, SendOffsets, SlaveAction, Tell
 from tanist.broker.slave_consume.duplicates import (
+    TURN_KEYS,
     CommittedOffsets,
     duplicates_delivered,
     in_steps,
@@ -268,7 +269,8 @@ class SlaveDuty(ReadingDuty):
         # somebody had reset the groups.
         if (finish := self._state.offsets.start_save()) is not None:
             await asyncio.to_thread(finish)
-        base = self._state.offsets.table().offset_table
+        # Nobody commits before this slave is read, so there is time for others in between.
+        base = await in_turns(self._copy_offsets())
         await self._save(msgspec.structs.replace(self._saved, base_term=written.term, base=base))
         self._state.delivered_twice.begin()
         self._gate.take_view(self.master_view or NOBODY)
@@ -285,6 +287,16 @@ class SlaveDuty(ReadingDuty):
             duplicates=await in_turns(self._count_unknown(base)),
             is_bound=doubt is None,
         )
+
+    def _copy_offsets(self) -> Generator[None, None, dict[str, dict[int, QueueOffset]]]:
+        """All offsets; yields wherever it may be interrupted."""
+        offsets = self._state.offsets
+        copied: dict[str, dict[int, QueueOffset]] = {}
+        for number, key in enumerate(offsets.keys()):
+            if number % TURN_KEYS == 0:
+                yield
+            copied[key] = offsets.queues_at(key)
+        return copied
 
     async def _doubt(self, offsets: CommittedOffsets) -> str | None:
         """Why nobody can say how much may be consumed twice; None if that can be said."""

@@ -23,7 +23,16 @@ from tanist.broker.slave_consume.slave_standing import SlaveStanding
 from tanist.clock import SystemClock
 from tanist.coord import Create, open_registry
 from tanist.errors import ResponseError
-from tanist.model.reading import FULL, ReadRecord, alive_path, encode_record, read_record_path
+from tanist.model.reading import (
+    FULL,
+    Assigned,
+    Assignment,
+    GroupRole,
+    ReadRecord,
+    alive_path,
+    encode_record,
+    read_record_path,
+)
 from tanist.model.topics import WRITE, TopicConfig
 from tanist.store.disk import Disk
 from tests.support.broker_tables import open_state
@@ -168,6 +177,21 @@ def test_what_an_administrator_assigned_outlives_a_change_of_other_settings(tmp_
             assert duty.status().configured_permission == "WRITE"
 
     asyncio.run(scenario())
+
+
+def test_a_role_that_takes_a_restart_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with running(SlaveDuty, tmp_path, SLAVE_SETTINGS) as duty:
+            assigned = {
+                role: Assignment(group=GROUP, brokers=(Assigned(address=SLAVE, role=role, broker_id=0),))
+                for role in GroupRole
+            }
+            for role in (GroupRole.MASTER, GroupRole.MASTER, GroupRole.SLAVE, GroupRole.MASTER):
+                duty._as_assigned(assigned[role])
+
+    asyncio.run(scenario())
+    told = [record for record in caplog.records if "role is another than at the start" in record.getMessage()]
+    assert len(told) == 2
 
 
 def test_what_fails_in_a_duty_can_be_caught_by_whoever_runs_it_again(
