@@ -19,7 +19,7 @@ class PullProgress:
         self._room = MAX_NOTED
         self._unchecked: list[tuple[str, str]] = []
         self.watchers: list[Callable[[str, str], None]] = []
-        """Told the group and the topic of every pull."""
+        """Told the group and the topic of every pull that has come further, or back."""
 
     def note(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
         """A pull was read: it goes on at ``next_offset``. The caller knows that group and queue exist."""
@@ -30,9 +30,11 @@ class PullProgress:
                 return
             self._room -= 1
             queues = self._next_offsets.setdefault(key, {})
+        is_news = bool(self.watchers) and queues.get(queue_id) != next_offset
         queues[queue_id] = next_offset
-        for watcher in self.watchers:
-            watcher(group, topic)
+        if is_news:
+            for watcher in self.watchers:
+                watcher(group, topic)
 
     def beyond(self, group: str, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
         """Of these queues, where a group's last pulls ended, if that is beyond its offset."""
