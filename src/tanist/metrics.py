@@ -75,6 +75,18 @@ SLAVE_CONSUME_ACTIVE = MetricName(
 SLAVE_CONSUME_GIVEN_UP = MetricName(
     "tanist_slave_consume_given_up", "1 while this master serves nobody until it is restored."
 )
+SLAVE_CONSUME_DELIVERED_TWICE = MetricName(
+    "tanist_slave_consume_delivered_twice",
+    "Messages that this broker has delivered to a group, and the one that was read before it too.",
+    ("consumer_group",),
+    is_counter=True,
+)
+SLAVE_CONSUME_EVENTS = MetricName(
+    "tanist_slave_consume_events",
+    "What this broker had a part in since its start, by the names of the ledger's entries.",
+    ("event",),
+    is_counter=True,
+)
 
 OFFSET_CORRECTIONS = MetricName(
     "tanist_offset_corrections", "Pulls for what their queue does not have.", is_counter=True

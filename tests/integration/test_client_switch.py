@@ -128,6 +128,38 @@ def test_a_send_that_was_under_way_is_tried_again_at_the_next_master() -> None:
     run(scenario, timeout_s=10)
 
 
+def test_a_send_that_waits_at_a_silent_master_is_tried_at_the_next_as_soon_as_there_is_one() -> None:
+    async def scenario(group: PlayedGroup, producer: Producer) -> None:
+        old, new = group.replicas
+        old.answer = lambda _request: None
+        with pytest.raises(SendFailed):
+            await producer.send(M, timeout_s=0.2)
+        # The next message goes to the same master: nobody knows of another yet.
+        sending = asyncio.ensure_future(producer.send(M, timeout_s=60))
+        await until(lambda: len(old.sent) == 3)
+        group.elect(new)
+        await in_time(sending)
+        assert len(new.sent) == 1
+
+    run(scenario, timeout_s=10)
+
+
+def test_an_answer_of_a_slow_master_is_waited_for_though_another_takes_its_place() -> None:
+    async def scenario(group: PlayedGroup, producer: Producer) -> None:
+        old, new = group.replicas
+        old.answer = lambda _request: None
+        sending = asyncio.ensure_future(producer.send(M, timeout_s=60))
+        await until(lambda: len(old.sent) == 2)
+        group.elect(new)
+        await producer._parts().session.routes.ask("T")
+        assert old.connections[-1].is_open
+        old.connections[-1].send(accept(old.sent[-1]))
+        await in_time(sending)
+        assert not new.sent
+
+    run(scenario, timeout_s=10)
+
+
 def test_a_send_follows_a_refusal_to_the_master_that_it_names_before_the_route_does() -> None:
     async def scenario(group: PlayedGroup, producer: Producer) -> None:
         old, new = group.replicas

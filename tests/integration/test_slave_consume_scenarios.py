@@ -84,7 +84,8 @@ def _runs() -> Iterator[ParameterSet]:
 def test_a_scenario_comes_true(
     scenario: Scenario, home: RealRegistry, names: NameServerProcess, tmp_path: Path
 ) -> None:
-    with RealStage(tmp_path, names.address, home, scenario.slaves, f"group-{tmp_path.name}") as stage:
+    group = f"group-{tmp_path.name}"
+    with RealStage(tmp_path, names.address, home, scenario.slaves, group, checks=scenario.checks) as stage:
         try:
             play(scenario, stage)
         except AssertionError as error:

@@ -18,6 +18,6 @@ def _marked(path: Path) -> ParameterSet:
 @pytest.mark.parametrize("path", [_marked(path) for path in PATHS])
 def test_a_scenario_comes_to_its_transcript(path: Path) -> None:
     scenario = read_scenario(path)
-    stage = SimStage(scenario.slaves)
+    stage = SimStage(scenario.slaves, scenario.checks)
     play(scenario, stage)
     assert tuple(stage.world.transcript) == scenario.transcript

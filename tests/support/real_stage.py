@@ -66,12 +66,20 @@ class RealStage:
     """A ``tests.support.scenarios.Stage``. Everything that it started ends with the block."""
 
     def __init__(
-        self, directory: Path, name_server: str, registry: RealRegistry, slaves: Iterable[str], group: str
+        self,
+        directory: Path,
+        name_server: str,
+        registry: RealRegistry,
+        slaves: Iterable[str],
+        group: str,
+        *,
+        checks: int = 3,
     ) -> None:
         self._directory = directory
         self._name_server = name_server
         self._registry = registry
         self._group = group
+        self._checks = checks
         self._names = ("master", *slaves)
         self._brokers: dict[str, BrokerProcess] = {}
         self._dead: set[str] = set()
@@ -142,9 +150,9 @@ class RealStage:
         self._ways[frozenset((one, other))].mend()
 
     def delay(self, one: str, other: str, delay_s: float) -> None:
-        raise AssertionError(
-            f"{one} and {other} can not be slowed down by {delay_s} s: mark it as played only"
-        )
+        # Slaves call their master, and everybody calls the registry.
+        is_callers = other == REGISTRY or (other == "master" and one != REGISTRY)
+        self._ways[frozenset((one, other))].delay(delay_s, is_callers=is_callers)
 
     def consume(self, count: int) -> int:
         if not self._produced and self.permission("master") == "FULL":
@@ -239,6 +247,7 @@ class RealStage:
             coordinator=f"{self._registry.scheme}://{registry.address}{self._registry.suffix}",
             # A killed process loses the offsets that it has not saved yet.
             flushConsumerOffsetInterval=300,
+            slaveConsumeChecks=self._checks,
             haSecret=_SECRET,
             **role,
         )

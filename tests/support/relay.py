@@ -7,8 +7,10 @@ with Relay(master.ha_address) as cable:
 """
 
 import contextlib
+import queue
 import socket
 import threading
+import time
 from types import TracebackType
 from typing import Self
 
@@ -26,6 +28,9 @@ class Relay:
         self.is_cut = False
         self._flows = threading.Event()
         self._flows.set()
+        self._delays_s = {True: 0.0, False: 0.0}
+        """By whether it is the callers who say it."""
+        self._over = threading.Event()
         self._lock = threading.Lock()
         self._sockets: set[socket.socket] = set()
         self._listener = socket.create_server((host, port))
@@ -39,6 +44,7 @@ class Relay:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._over.set()
         self.cut()
         # A thread in accept() is not woken by close().
         with contextlib.suppress(OSError):
@@ -62,6 +68,10 @@ class Relay:
     def hold(self) -> None:
         """Keep what anybody says until the cable is cut or mended; connections stay open."""
         self._flows.clear()
+
+    def delay(self, delay_s: float, *, is_callers: bool) -> None:
+        """Pass on so much later what callers, or those who are called, say from now on."""
+        self._delays_s[is_callers] = delay_s
 
     def mend(self) -> None:
         """Who calls from now on is connected again, and hears what was held."""
@@ -104,17 +114,34 @@ class Relay:
             ).start()
 
     def _pass_on(self, source: socket.socket, sink: socket.socket, heard: bytearray | None) -> None:
+        late: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
+        deliver: threading.Thread | None = None
         with contextlib.suppress(OSError):
             while data := source.recv(_READ_BYTES):
                 if heard is not None:
                     heard += data
                 self._flows.wait()
-                sink.sendall(data)
+                delay_s = self._delays_s[heard is not None]
+                if delay_s and deliver is None:
+                    deliver = threading.Thread(target=self._deliver, args=(late, sink), daemon=True)
+                    deliver.start()
+                if deliver is None:
+                    sink.sendall(data)
+                else:
+                    late.put((time.monotonic() + delay_s, data))
         self._hang_up(source, sink)
+        late.put((0.0, b""))
         with self._lock:
             # The thread of the other way still reads from the sink, and closes it.
             self._sockets.discard(source)
         source.close()
+
+    def _deliver(self, late: "queue.SimpleQueue[tuple[float, bytes]]", sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while (waiting := late.get())[1]:
+                due_s, data = waiting
+                self._over.wait(max(0.0, due_s - time.monotonic()))
+                sink.sendall(data)
 
     def _hang_up(self, *ends: socket.socket) -> None:
         for end in ends:

@@ -2,6 +2,7 @@
 
     # A heading says what it is about.
     Behaviours: S3-20 S3-29
+    Checks: 10
     Prose, up to the first empty line after it.
 
     start registry master slave
@@ -11,8 +12,9 @@
     ---
        4.06  slave     READ: the group is in slave consumption
 
-A step is one line. The same steps are played on a virtual clock, where the transcript is compared, and run
-with real processes, where times differ and only what the steps ask for is looked at.
+``Checks`` is how often in a row a slave finds its master gone, 3 if nothing is said. A step is one line. The
+same steps are played on a virtual clock, where the transcript is compared, and run with real processes, where
+times differ and only what the steps ask for is looked at.
 """
 
 import re
@@ -61,6 +63,7 @@ class Scenario:
 
     name: str
     behaviours: tuple[str, ...]
+    checks: int
     slaves: tuple[str, ...]
     is_played_only: bool
     """Whether it takes more than can be done to real processes."""
@@ -73,10 +76,12 @@ def read_scenario(path: Path) -> Scenario:
     text, _, transcript = path.read_text().partition("\n---\n")
     heading, _, steps = text.partition("\n\n")
     found = re.search(r"^Behaviours: (.+)$", heading, re.MULTILINE)
+    checks = re.search(r"^Checks: (\d+)$", heading, re.MULTILINE)
     lines = tuple(line.strip() for line in steps.splitlines() if line.strip())
     return Scenario(
         name=path.stem,
         behaviours=tuple(found[1].split()) if found else (),
+        checks=int(checks[1]) if checks else 3,
         slaves=tuple(sorted(set(re.findall(r"\bslave\d?\b", steps)))) or ("slave",),
         is_played_only="Played only" in heading,
         steps=lines,

@@ -1,5 +1,6 @@
 """A broker's part in slave consumption, as a test says that it is."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
@@ -127,6 +128,7 @@ class PlayedView:
         self, status: SlaveConsumeStatus, *entries: LedgerEntry, refusal: ResponseError | None = None
     ) -> None:
         self.told = status
+        self.event_counts = Counter(entry.event for entry in entries)
         self._entries = list(entries)
         self._refusal = refusal
         self.ended: list[tuple[str, bool]] = []

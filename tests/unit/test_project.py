@@ -50,7 +50,8 @@ def make_commands(page: str) -> set[str]:
 
 def texts() -> Iterator[tuple[str, str]]:
     """Give every text file of the project, with its name."""
-    files = [path for path in ROOT.iterdir() if path.is_file()]
+    # Of another work tree of the same clone ``.git`` is a file, which names that clone.
+    files = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
     for folder in FOLDERS:
         files += [path for path in (ROOT / folder).rglob("*") if path.is_file()]
     for path in files:

@@ -4,7 +4,7 @@ What a group has pulled and not committed yet is in the hands of its clients: op
 "inflight". Every pull passes here, so noting one is two lookups.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 MAX_NOTED = 200_000
 """Queues of all groups together. Of one more it is not known what its clients have in hand."""
@@ -18,6 +18,8 @@ class PullProgress:
         self._next_offsets: dict[tuple[str, str], dict[int, int]] = {}
         self._room = MAX_NOTED
         self._unchecked: list[tuple[str, str]] = []
+        self.watchers: list[Callable[[str, str], None]] = []
+        """Told the group and the topic of every pull that has come further, or back."""
 
     def note(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
         """A pull was read: it goes on at ``next_offset``. The caller knows that group and queue exist."""
@@ -28,7 +30,16 @@ class PullProgress:
                 return
             self._room -= 1
             queues = self._next_offsets.setdefault(key, {})
+        is_news = bool(self.watchers) and queues.get(queue_id) != next_offset
         queues[queue_id] = next_offset
+        if is_news:
+            for watcher in self.watchers:
+                watcher(group, topic)
+
+    def beyond(self, group: str, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
+        """Of these queues, where a group's last pulls ended, if that is beyond its offset."""
+        found = self._next_offsets.get((group, topic), {})
+        return {queue: found[queue] for queue, offset in offsets.items() if found.get(queue, 0) > offset}
 
     def find(self, group: str, topic: str, queue_id: int) -> int | None:
         """Where a group's last pull of a queue ended; None if there was none."""

@@ -18,6 +18,7 @@ from tanist.broker.replication import Replication
 from tanist.broker.resets.corrections import Corrections
 from tanist.broker.resets.table import OrderTable
 from tanist.broker.settings import BrokerSettings
+from tanist.broker.slave_consume.delivered_twice import DeliveredTwice
 from tanist.broker.slave_consume.right import ReadRight
 from tanist.broker.slave_consume.view import SlaveConsumeView
 from tanist.broker.topics import TopicTable
@@ -74,6 +75,8 @@ class BrokerState:
     """Whether it may be read and written now, where a coordinator says who of the group is read."""
     slave_consume: SlaveConsumeView | None = None
     """What it shows of that, and lets operators do."""
+    delivered_twice: DeliveredTwice = field(default_factory=DeliveredTwice)
+    """What groups got twice because another broker was read before."""
 
     def use_config(self) -> None:
         """Let the settings of ``config`` take effect. If the topics can not be saved, call it again."""

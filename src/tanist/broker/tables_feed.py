@@ -9,6 +9,7 @@ at that moment.
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec import Raw
@@ -93,6 +94,10 @@ class TablesFeed:
             (state.delays.levels.watchers, dues[TableKind.DELAYS].on_all_changed),
             (state.store.on_deleted, dues[TableKind.DELETIONS].on_all_changed),
         ]
+        if state.slave_consume is not None:
+            self._watches.append(
+                (state.pull_progress.watchers, partial(self._on_pulled, dues[TableKind.OFFSETS]))
+            )
         for watchers, watcher in self._watches:
             watchers.append(watcher)
         for due in dues.values():
@@ -112,6 +117,11 @@ class TablesFeed:
         for watchers, watcher in self._watches:
             watchers.remove(watcher)
         self._watches = []
+
+    def _on_pulled(self, offsets: _Due, group: str, topic: str) -> None:
+        """A slave that is read instead counts what comes for the second time."""
+        if self._state.offsets.queues(group, topic):
+            offsets.on_changed((f"{topic}@{group}",))
 
     def _tell(self, due: _Due) -> None:
         self._queue.append(due)
@@ -176,14 +186,18 @@ def _groups(state: BrokerState) -> _Look:
 
 
 def _offsets(state: BrokerState) -> _Look:
-    offsets = state.offsets
+    offsets, progress = state.offsets, state.pull_progress
 
     def find(key: str) -> list[Entry]:
         queues = [*offsets.queues_at(key).items()]
-        return [
-            OffsetEntry(key, dict(queues[start : start + _ENTRY_QUEUES]))
-            for start in range(0, len(queues), _ENTRY_QUEUES)
+        pieces = [
+            dict(queues[start : start + _ENTRY_QUEUES]) for start in range(0, len(queues), _ENTRY_QUEUES)
         ]
+        topic, _, group = key.partition("@")
+        entries: list[Entry] = [
+            OffsetEntry(key, piece, progress.beyond(group, topic, piece)) for piece in pieces
+        ]
+        return entries
 
     return _Look(offsets.data_version, offsets.keys, find)
 

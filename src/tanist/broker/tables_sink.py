@@ -157,7 +157,9 @@ class TablesSink:
                 continue
             before = self._entries.get(entry.name)
             if isinstance(entry, OffsetEntry) and isinstance(before, OffsetEntry):
-                self._entries[entry.name] = OffsetEntry(entry.name, before.queues | entry.queues)
+                self._entries[entry.name] = OffsetEntry(
+                    entry.name, before.queues | entry.queues, before.pulled | entry.pulled
+                )
             else:
                 self._entries[entry.name] = entry
 
@@ -172,6 +174,11 @@ class TablesSink:
                     name: entry.queues if isinstance(entry, OffsetEntry) else None
                     for name, entry in entries.items()
                 }
+                pulled = {
+                    name: entry.pulled if isinstance(entry, OffsetEntry) else {}
+                    for name, entry in entries.items()
+                }
+                self._state.delivered_twice.learn(pulled, is_whole=last.is_whole)
                 self._offsets.add(_change(last, queues))
                 if self._owns_offsets():
                     # Ours count in the end, which a later change brings back, and never those of before.

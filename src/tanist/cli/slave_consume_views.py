@@ -113,6 +113,9 @@ def _print_details(console: Console, status: SlaveConsumeStatus) -> None:
     if status.duplicates_if_ended:
         total = sum(status.duplicates_if_ended.values())
         _line(console, f"  consumed twice at most if it is ended now: {total}")
+    if status.delivered_twice:
+        total = sum(status.delivered_twice.values())
+        _line(console, f"  delivered twice, by the broker that was read before and by this one: {total}")
     if (checks := status.checks) is not None and status.reader is None:
         _line(console, f"  {checks.count} of {checks.needed} checks, seen at {time_of(status.at_ms)}")
         for condition in checks.conditions:

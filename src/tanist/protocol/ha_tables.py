@@ -70,6 +70,8 @@ class OffsetEntry(_Packed, frozen=True):
     name: str
     """``topic@group``."""
     queues: dict[Int32, QueueOffset64]
+    pulled: dict[Int32, Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]] = {}
+    """Where its pulls have ended at the master, in those queues where that is beyond its offset."""
 
 
 class DelayEntry(_Packed, frozen=True):

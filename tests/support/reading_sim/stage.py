@@ -12,8 +12,8 @@ _PERMISSIONS = {"FULL": FULL, "WRITE": WRITE, "READ": READ, "NONE": NONE}
 class SimStage:
     """A ``tests.support.scenarios.Stage``. All takes the same time in every run."""
 
-    def __init__(self, slaves: Iterable[str]) -> None:
-        self.world = SimWorld(slaves)
+    def __init__(self, slaves: Iterable[str], checks: int) -> None:
+        self.world = SimWorld(slaves, checks=checks)
         self.start = self.world.start
         self.kill = self.world.kill
         self.freeze = self.world.freeze

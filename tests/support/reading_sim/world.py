@@ -43,6 +43,7 @@ class SimWorld:
         self,
         slaves: Iterable[str] = ("slave",),
         *,
+        checks: int = 3,
         chance: Random | None = None,
         make_master: MakeMaster = MasterStanding,
         make_slave: MakeSlave = SlaveStanding,
@@ -67,6 +68,7 @@ class SimWorld:
                 self.master,
                 rate=self._rate(),
                 make=make_slave,
+                checks=checks,
             )
             for broker_id, name in enumerate(slaves, 1)
         ]

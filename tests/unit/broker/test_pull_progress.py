@@ -51,3 +51,20 @@ def test_many_groups_are_looked_at_a_few_at_a_time_and_none_is_left_out() -> Non
     for _ in range(2):
         progress.keep(is_there)
     assert sorted(looked_at) == sorted(names)
+
+
+def test_watchers_hear_of_pulls_that_come_further_and_not_of_those_that_find_nothing() -> None:
+    progress, heard = PullProgress(), list[tuple[str, str]]()
+    progress.note("g", "T", 0, 5)
+    progress.watchers.append(lambda group, topic: heard.append((group, topic)))
+    for next_offset in (5, 5, 7, 7, 6):
+        progress.note("g", "T", 0, next_offset)
+    assert heard == [("g", "T")] * 2
+    assert progress.find("g", "T", 0) == 6
+
+
+def test_only_what_was_pulled_beyond_an_offset_is_in_the_hands_of_clients() -> None:
+    progress = PullProgress()
+    for queue, next_offset in enumerate((5, 7, 9)):
+        progress.note("g", "T", queue, next_offset)
+    assert progress.beyond("g", "T", {0: 5, 1: 6, 3: 0}) == {1: 7}

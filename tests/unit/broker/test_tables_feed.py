@@ -13,13 +13,22 @@ from tanist.broker.tables_feed import TablesFeed
 from tanist.broker.tables_sink import TablesSink
 from tanist.errors import RemoteProtocolError
 from tanist.model.groups import SubscriptionGroupConfig
+from tanist.model.offsets import QueueOffset
 from tanist.model.topics import TopicConfig
 from tanist.protocol import ha_tables
 from tanist.protocol.bodies.sync import SubscriptionGroupTable, TopicConfigTable
-from tanist.protocol.ha_tables import TableKind, TablePiece, decode_piece, encode_piece
+from tanist.protocol.ha_tables import (
+    OffsetEntry,
+    TableKind,
+    TablePiece,
+    decode_entries,
+    decode_piece,
+    encode_piece,
+)
 from tests.support.broker_tables import open_state
 from tests.support.clocks import FakeClock
 from tests.support.messages import make_message
+from tests.support.slave_consume_views import PlayedView, serving_master
 
 
 class _Pair:
@@ -257,6 +266,22 @@ def test_offsets_wait_until_the_slave_has_the_log_in_which_they_were_made(pair: 
     assert pair.slave.offsets.find("Billing", "Orders", 0) is None
     pair.grow_logs(slave=1)
     assert _tables(pair.slave) == _tables(pair.master)
+
+
+@pytest.mark.behaviour("S3-69")
+def test_a_slave_that_may_be_read_hears_how_far_pulls_have_come_before_the_next_commit(pair: _Pair) -> None:
+    pair.master.slave_consume = PlayedView(serving_master())
+    pair.connect()
+    pair.master.offsets.commit("Billing", "Orders", 0, 4)
+    pair.move()
+    pair.master.pull_progress.note("Billing", "Orders", 0, 9)
+    pair.master.pull_progress.note("Nobody", "Orders", 0, 9)
+    (piece,) = pair.move()
+    assert decode_entries(piece) == [OffsetEntry("Orders@Billing", {0: QueueOffset(4)}, {0: 9})]
+    twice = pair.slave.delivered_twice
+    twice.begin()
+    twice.on_pulled("Billing", "Orders", 0, start=4, end=20, message_count=16)
+    assert twice.counts == {"Billing": 5}
 
 
 def test_when_the_master_is_gone_offsets_that_wait_for_its_log_count_as_far_as_the_queues_go(

@@ -312,6 +312,12 @@ class PullHandler:
             self._state.pull_progress.note(
                 request.consumer_group, request.topic, request.queue_id, found.next_offset
             )
+            self._state.delivered_twice.on_pulled(
+                *(request.consumer_group, request.topic, request.queue_id),
+                start=queue_offset,
+                end=found.next_offset,
+                message_count=found.message_count,
+            )
         return found
 
     def _scan_timer(self) -> Callable[[], bool]:

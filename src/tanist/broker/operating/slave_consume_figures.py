@@ -10,6 +10,7 @@ from tanist import metrics
 from tanist.broker.slave_consume.status import alarm
 from tanist.broker.state import BrokerState
 from tanist.model.reading import NONE, GroupRole, permission_of
+from tanist.protocol.bodies.slave_consume import LedgerEvent
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +33,17 @@ def slave_consume_metrics(state: BrokerState) -> Iterator[Metric]:
     for name, figure in figures.items():
         family = name.family()
         family.add_metric(node, figure)
+        yield family
+    counts = {
+        metrics.SLAVE_CONSUME_EVENTS: {
+            event.value: state.slave_consume.event_counts.get(event, 0) for event in LedgerEvent
+        },
+        metrics.SLAVE_CONSUME_DELIVERED_TWICE: status.delivered_twice,
+    }
+    for name, by_label in counts.items():
+        family = name.family()
+        for label, count in by_label.items():
+            family.add_metric((*node, label), count)
         yield family
 
 

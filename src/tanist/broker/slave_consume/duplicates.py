@@ -19,7 +19,7 @@ CommittedOffsets = Mapping[str, Mapping[int, int]]
 Counting = Generator[None, None, dict[str, int]]
 """Counts, and yields wherever it may be interrupted."""
 
-_TURN_KEYS = 200
+TURN_KEYS = 200
 """Some of half a million offsets at a time: a broker has others to serve."""
 
 
@@ -49,7 +49,7 @@ def unbounded(
     """
     found: list[str] = []
     for number, (group, wanted) in enumerate(sorted(topics.items())):
-        if number % _TURN_KEYS == 0:
+        if number % TURN_KEYS == 0:
             yield
         unknown = (topic for topic in wanted if not offsets.get(f"{topic}@{group}"))
         if any(end > start for topic in unknown for start, end in bounds(topic).values()):
@@ -73,7 +73,7 @@ def in_steps(count: Callable[[CommittedOffsets], dict[str, int]], offsets: Commi
     """What ``count`` counts of all these offsets, some of them at a time."""
     found: Counter[str] = Counter()
     keys = iter(offsets)
-    while piece := {key: offsets[key] for key in islice(keys, _TURN_KEYS)}:
+    while piece := {key: offsets[key] for key in islice(keys, TURN_KEYS)}:
         found.update(count(piece))
         yield
     return dict(found)

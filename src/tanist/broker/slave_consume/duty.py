@@ -7,10 +7,13 @@ written to the registry or to the disk is written by one task, one thing after t
 import asyncio
 import logging
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
+
+import msgspec
 
 from tanist.broker.ha_port import ha_address
 from tanist.broker.queue_look import queue_bounds
@@ -23,6 +26,7 @@ from tanist.broker.slave_consume.right import ReadRight
 from tanist.broker.slave_consume.saved import SavedStanding, SavedStandingFile
 from tanist.broker.state import BrokerState
 from tanist.errors import MQError, lone_error
+from tanist.log import ToldFailures
 from tanist.model.reading import FULL, Assigned, Assignment, GroupRole, Presence, permission_name
 from tanist.protocol.bodies.slave_consume import (
     Condition,
@@ -89,7 +93,9 @@ class ReadingDuty(ABC):
         self.right = ReadRight(self._address, self.look)
         self._published = settings.broker_permission & FULL
         self._told: Permitted | None = None
+        self._failures = ToldFailures()
         self._work: asyncio.Queue[Work] = asyncio.Queue()
+        self.event_counts: Counter[LedgerEvent] = Counter()
 
     async def run(self) -> None:
         """Do what the duty asks for until cancelled. Whoever runs it may run it again after an error."""
@@ -108,9 +114,14 @@ class ReadingDuty(ABC):
         """The last entries that it wrote down. Waits for the disk."""
         return self._files.ledger.last(count)
 
-    @abstractmethod
     def status(self) -> SlaveConsumeStatus:
         """How it stands now."""
+        return msgspec.structs.replace(
+            self._status(), delivered_twice=dict(self._state.delivered_twice.counts)
+        )
+
+    @abstractmethod
+    def _status(self) -> SlaveConsumeStatus: ...
 
     @abstractmethod
     def duplicates_if_ended(self) -> Generator[None, None, dict[str, int] | None]:
@@ -174,11 +185,13 @@ class ReadingDuty(ABC):
         """The assignment, without this broker if it was started for another role: that takes a restart."""
         own = assignment.find(self._address)
         if own is None or own.role is self._role:
+            self._failures.is_over("role")
             return assignment
-        _log.error(
-            "role is another than at the start; restart this broker to take it role=%s assigned=%s",
-            *(self._role, own.role),
-        )
+        if self._failures.is_news("role", own.role):
+            _log.error(
+                "role is another than at the start; restart this broker to take it role=%s assigned=%s",
+                *(self._role, own.role),
+            )
         others = tuple(broker for broker in assignment.brokers if broker is not own)
         return Assignment(group=assignment.group, brokers=others)
 
@@ -239,6 +252,7 @@ class ReadingDuty(ABC):
             duplicates=duplicates or {},
             duplicates_at_most=sum(duplicates.values()) if duplicates is not None and is_bound else None,
         )
+        self.event_counts[event] += 1
         _log.warning(
             "slave consumption %s group=%s term=%d duplicates_at_most=%s reason=%s",
             *(event.value, entry.group, term, entry.duplicates_at_most, reason),

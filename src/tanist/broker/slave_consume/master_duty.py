@@ -70,7 +70,7 @@ class MasterDuty(ReadingDuty):
     def look(self) -> Permitted:
         return self.standing.permitted(self._now_s)
 
-    def status(self) -> SlaveConsumeStatus:
+    def _status(self) -> SlaveConsumeStatus:
         return master_status(
             self.standing,
             group=self._state.settings.broker_name,
@@ -111,6 +111,7 @@ class MasterDuty(ReadingDuty):
         if link.address is None:
             self.standing.on_linked(said.address)
         link.address, link.heard = said.address, said.seq
+        self._state.delivered_twice.learn(said.pulled)
         self._do(self.standing.on_slave_note(said, self._now_s), link)
 
     def on_left(self, replica: Replica) -> None:
@@ -199,6 +200,7 @@ class MasterDuty(ReadingDuty):
             reason="the final offsets of the slave are adopted",
             offsets=action.offsets,
         )
+        self._state.delivered_twice.begin()
         if action.view is not None:
             self._gate.take_view(action.view)
         reader = None if self.standing.record is None else self.standing.record.reader

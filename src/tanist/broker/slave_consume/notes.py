@@ -17,8 +17,9 @@ from tanist.protocol.ha_link import MAX_NOTE_BYTES
 NOTE_PERIOD_S = 0.5
 VIEW_PERIOD_S = 2.0
 """How often a master tells who consumes there."""
-_PIECE_BYTES = MAX_NOTE_BYTES // 2
-"""What the offsets of a note take at most. The view of who consumes comes on top."""
+_PIECE_BYTES = MAX_NOTE_BYTES // 4
+"""What the offsets of a note take at most, and again where pulls have ended. The view of who consumes comes
+on top."""
 _KEY_BYTES = 10
 _QUEUE_BYTES = len(b'"2147483647":9223372036854775807,2147483647,')
 """What a queue takes at most, with its place among those that have gone back."""
@@ -46,6 +47,8 @@ class SlaveNote(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     offsets: dict[str, dict[int, QueueOffset]] = {}
     gone_back: dict[str, list[int]] = {}
     """The queues of these offsets in which groups stand before where they stood when the slave began."""
+    pulled: dict[str, dict[int, int]] = {}
+    """Of a hand-back: where pulls of these queues had ended, if that is beyond their offsets."""
     view: LiveView | None = None
     """Who consumed at the slave, with the last piece of a hand-back."""
 

@@ -11,6 +11,7 @@ import msgspec
 from tanist.broker.master_place import MasterPlace
 from tanist.broker.slave_consume.actions import Claim, PutRecord, SendNote, SendOffsets, SlaveAction, Tell
 from tanist.broker.slave_consume.duplicates import (
+    TURN_KEYS,
     CommittedOffsets,
     duplicates_delivered,
     in_steps,
@@ -72,7 +73,7 @@ class SlaveDuty(ReadingDuty):
     def look(self) -> Permitted:
         return self.standing.permitted(self._now_s)
 
-    def status(self) -> SlaveConsumeStatus:
+    def _status(self) -> SlaveConsumeStatus:
         return slave_status(
             self.standing,
             group=self._state.settings.broker_name,
@@ -136,6 +137,7 @@ class SlaveDuty(ReadingDuty):
 
     def _on_permitted(self) -> None:
         if not self.standing.owns_offsets:
+            self._state.delivered_twice.end()
             self.on_offsets_free()
 
     async def _keep_time(self) -> None:
@@ -215,9 +217,17 @@ class SlaveDuty(ReadingDuty):
             is_last=is_last,
             offsets=offsets or {},
             gone_back=gone_back or {},
+            pulled=self._pulled(offsets or {}) if round_ else {},
             view=self._gate.view() if round_ and is_last else None,
         )
         self._send(encode_note(note))
+
+    def _pulled(self, offsets: CommittedOffsets) -> dict[str, dict[int, int]]:
+        """Where the groups' pulls have ended here, if that is beyond these offsets."""
+        progress = self._state.pull_progress
+        parts = {key: key.partition("@") for key in offsets}
+        found = {key: progress.beyond(parts[key][2], parts[key][0], offsets[key]) for key in offsets}
+        return {key: queues for key, queues in found.items() if queues}
 
     @property
     def _base(self) -> dict[str, dict[int, QueueOffset]]:
@@ -259,8 +269,10 @@ class SlaveDuty(ReadingDuty):
         # somebody had reset the groups.
         if (finish := self._state.offsets.start_save()) is not None:
             await asyncio.to_thread(finish)
-        base = self._state.offsets.table().offset_table
+        # Nobody commits before this slave is read, so there is time for others in between.
+        base = await in_turns(self._copy_offsets())
         await self._save(msgspec.structs.replace(self._saved, base_term=written.term, base=base))
+        self._state.delivered_twice.begin()
         self._gate.take_view(self.master_view or NOBODY)
         self._do(standing.on_record(written))
         # To count what may come twice takes a while, in which more may be seen.
@@ -275,6 +287,16 @@ class SlaveDuty(ReadingDuty):
             duplicates=await in_turns(self._count_unknown(base)),
             is_bound=doubt is None,
         )
+
+    def _copy_offsets(self) -> Generator[None, None, dict[str, dict[int, QueueOffset]]]:
+        """All offsets; yields wherever it may be interrupted."""
+        offsets = self._state.offsets
+        copied: dict[str, dict[int, QueueOffset]] = {}
+        for number, key in enumerate(offsets.keys()):
+            if number % TURN_KEYS == 0:
+                yield
+            copied[key] = offsets.queues_at(key)
+        return copied
 
     async def _doubt(self, offsets: CommittedOffsets) -> str | None:
         """Why nobody can say how much may be consumed twice; None if that can be said."""

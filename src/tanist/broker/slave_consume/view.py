@@ -1,13 +1,18 @@
 """What a broker with a coordinator shows of slave consumption, and lets operators do."""
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Protocol
 
-from tanist.protocol.bodies.slave_consume import SlaveConsumeLedger, SlaveConsumeStatus
+from tanist.protocol.bodies.slave_consume import LedgerEvent, SlaveConsumeLedger, SlaveConsumeStatus
 
 
 class SlaveConsumeView(Protocol):
     """One broker's. Its handlers ask it."""
+
+    @property
+    def event_counts(self) -> Mapping[LedgerEvent, int]:
+        """How often each thing has happened that it wrote down since its start."""
+        ...
 
     def status(self) -> SlaveConsumeStatus:
         """How it stands now."""

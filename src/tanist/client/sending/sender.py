@@ -16,7 +16,7 @@ from tanist.client.sending.queue_choice import queue_of_key
 from tanist.client.sending.send_request import STATUSES, make_request, read_receipt
 from tanist.client.session.session import Session
 from tanist.client.tracing.tracer import Tracer
-from tanist.errors import MQError, RemotingError, ResponseError
+from tanist.errors import MQError, RemotingError, RequestTimeout, ResponseError
 from tanist.model.message import SysFlag
 from tanist.model.property_names import TRAN_MSG
 from tanist.model.route import MessageQueue
@@ -51,7 +51,9 @@ class Sender:
         self._tracer = tracer
         self._timeout_s = session.settings.timeout_s
         self._faults = BrokerFaults()
-        session.routes.on_master(self._faults.forget)
+        self._silent: dict[str, str] = {}
+        """By broker, the address of a master that let a send wait in vain, until it answers one."""
+        session.routes.on_master(self._on_master)
         self._in_flight = InFlight()
         self._key_turns = KeyTurns()
         self._is_closed = False
@@ -210,6 +212,8 @@ class Sender:
                 continue
             now_s = self._now_s()
             self._faults.on_answer(chosen.broker_name, latency_s=now_s - began_s, now_s=now_s)
+            if self._silent:
+                self._silent.pop(chosen.broker_name, None)
             self._topics.on_stored(outgoing.topic)
             return read_receipt(answer, outgoing, chosen)
 
@@ -293,6 +297,13 @@ class Sender:
             self._routes.seek_master(broker_name)
         return await self._routes.changed(left_s) and not self._is_closed
 
+    def _on_master(self, broker_name: str) -> None:
+        """A broker has another master: what waits at one that is silent is tried again, there."""
+        self._faults.forget(broker_name)
+        silent = self._silent.pop(broker_name, None)
+        if silent is not None and silent != self._table.master_of(broker_name):
+            self._wire.give_up(silent, "it is silent, and another replica is master")
+
     def _address_of(self, queue: MessageQueue) -> str:
         address = self._table.master_of(queue.broker_name)
         if address is None:
@@ -308,6 +319,8 @@ class Sender:
             attempts.give_up(queue.broker_name, error)
         if is_of_the_broker(error):
             self._faults.on_failure(queue.broker_name, now_s=now_s)
+        if isinstance(error, RequestTimeout) and address is not None:
+            self._silent[queue.broker_name] = address
         if isinstance(error, NotMaster) and error.master_address is not None:
             self._routes.believe(queue.broker_name, error.master_address)
         if is_master_gone(error):

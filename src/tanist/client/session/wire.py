@@ -75,6 +75,10 @@ class Wire:
         self._sign(command)
         await self.remoting.post(address, command, timeout_s=timeout_s)
 
+    def give_up(self, address: str, reason: str) -> None:
+        """Close the connection to a peer that is silent; whoever waits for its answer gets ConnectionLost."""
+        self.remoting.give_up(address, reason)
+
     def hang_up(self, address: str, reason: str) -> None:
         """Close the connection to a peer that does not serve us, unless somebody waits for its answer."""
         self.remoting.hang_up(address, reason)

@@ -121,6 +121,8 @@ class SlaveConsumeStatus(Body, frozen=True, kw_only=True):
     """A master's."""
     duplicates_if_ended: dict[str, int] | None = None
     """A master's that serves nobody: by group, what may be consumed twice if an operator restores it now."""
+    delivered_twice: dict[str, int] = msgspec.field(default={})
+    """By group, how many messages this broker has delivered since its start, and the one before it too."""
 
     @property
     def term(self) -> int:

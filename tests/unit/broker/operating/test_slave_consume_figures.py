@@ -9,7 +9,13 @@ from tanist.broker.state import BrokerState
 from tanist.metrics import OnDemand
 from tanist.protocol.bodies.slave_consume import SlaveConsumeStatus
 from tests.support.broker_tables import open_state
-from tests.support.slave_consume_views import PlayedView, reading_slave, serving_master, waiting_master
+from tests.support.slave_consume_views import (
+    PlayedView,
+    reading_slave,
+    serving_master,
+    switch_entry,
+    waiting_master,
+)
 
 
 @pytest.fixture
@@ -27,7 +33,19 @@ def figures(state: BrokerState, status: SlaveConsumeStatus | None) -> dict[str, 
     return {
         line.split("{")[0].removeprefix("tanist_slave_consume_"): float(line.split()[-1])
         for line in lines
-        if not line.startswith("#")
+        if not line.startswith("#") and "_total" not in line
+    }
+
+
+def counts(state: BrokerState, view: PlayedView) -> dict[str, float]:
+    """The counters, by the last of their labels, those that are not 0."""
+    state.slave_consume = view
+    families = [family for family in slave_consume_metrics(state) if family.type == "counter"]
+    return {
+        list(sample.labels.values())[-1]: sample.value
+        for family in families
+        for sample in family.samples
+        if sample.value
     }
 
 
@@ -47,6 +65,13 @@ def test_a_master_shows_its_permission_and_whether_it_has_given_up(state: Broker
 
 def test_a_slave_that_is_read_shows_that_it_may_be_read(state: BrokerState) -> None:
     assert figures(state, reading_slave()) == {"permission": 4, "term": 3, "active": 1}
+
+
+@pytest.mark.behaviour("S3-68", "S3-69")
+def test_events_and_what_groups_got_twice_are_counters_to_be_alarmed_by(state: BrokerState) -> None:
+    status = serving_master(delivered_twice={"billing": 12, "audit": 3})
+    view = PlayedView(status, switch_entry(), switch_entry())
+    assert counts(state, view) == {"SWITCH": 2, "billing": 12, "audit": 3}
 
 
 @pytest.mark.behaviour("S3-65")

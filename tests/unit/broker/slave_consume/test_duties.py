@@ -1,6 +1,7 @@
 """What the duties of master and slave write down, and what operators have done by them."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -10,7 +11,7 @@ from typing import NoReturn, TypeVar
 import pytest
 
 from tanist.broker.settings import BrokerRole, BrokerSettings
-from tanist.broker.slave_consume.actions import MasterAction
+from tanist.broker.slave_consume.actions import MasterAction, Tell
 from tanist.broker.slave_consume.duty import DutyFiles, DutyParts, ReadingDuty, in_turns
 from tanist.broker.slave_consume.gate import ReadGate
 from tanist.broker.slave_consume.ledger import LedgerEvent, LedgerFile
@@ -22,7 +23,16 @@ from tanist.broker.slave_consume.slave_standing import SlaveStanding
 from tanist.clock import SystemClock
 from tanist.coord import Create, open_registry
 from tanist.errors import ResponseError
-from tanist.model.reading import FULL, ReadRecord, alive_path, encode_record, read_record_path
+from tanist.model.reading import (
+    FULL,
+    Assigned,
+    Assignment,
+    GroupRole,
+    ReadRecord,
+    alive_path,
+    encode_record,
+    read_record_path,
+)
 from tanist.model.topics import WRITE, TopicConfig
 from tanist.store.disk import Disk
 from tests.support.broker_tables import open_state
@@ -99,6 +109,24 @@ def test_a_master_that_has_given_up_is_restored_by_an_operator_and_that_is_writt
     asyncio.run(scenario())
 
 
+@pytest.mark.behaviour("S3-68")
+def test_a_master_that_gives_its_permission_up_raises_an_alarm(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with running(MasterDuty, tmp_path, MASTER_SETTINGS) as duty:
+            await until(lambda: duty.look().permission == FULL)
+            duty.standing.given_up = "alone"
+            duty._do([Tell()])
+            await until(lambda: events(duty) == [LedgerEvent.GAVE_UP])
+            assert duty.event_counts[LedgerEvent.GAVE_UP] == 1
+
+    asyncio.run(scenario())
+    (alarm,) = [record for record in caplog.records if "slave consumption GAVE_UP" in record.getMessage()]
+    assert alarm.levelno == logging.WARNING
+    assert "reason=alone" in alarm.getMessage()
+
+
 @pytest.mark.behaviour("S3-37")
 def test_a_slave_that_is_alive_is_passed_over_only_by_force_and_what_comes_twice_is_counted(
     tmp_path: Path,
@@ -149,6 +177,21 @@ def test_what_an_administrator_assigned_outlives_a_change_of_other_settings(tmp_
             assert duty.status().configured_permission == "WRITE"
 
     asyncio.run(scenario())
+
+
+def test_a_role_that_takes_a_restart_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with running(SlaveDuty, tmp_path, SLAVE_SETTINGS) as duty:
+            assigned = {
+                role: Assignment(group=GROUP, brokers=(Assigned(address=SLAVE, role=role, broker_id=0),))
+                for role in GroupRole
+            }
+            for role in (GroupRole.MASTER, GroupRole.MASTER, GroupRole.SLAVE, GroupRole.MASTER):
+                duty._as_assigned(assigned[role])
+
+    asyncio.run(scenario())
+    told = [record for record in caplog.records if "role is another than at the start" in record.getMessage()]
+    assert len(told) == 2
 
 
 def test_what_fails_in_a_duty_can_be_caught_by_whoever_runs_it_again(
