@@ -19,6 +19,7 @@ from tanist.protocol.bodies.reset import ResetOrderView, ResetState
 _SHOWN_QUEUES = 64
 _SHOWN_MOVED = 10
 _NONE = "-"
+APPROVE = "tanist admin resetOffset approve"
 
 
 def to_json(value: object) -> str:
@@ -79,7 +80,7 @@ def print_progress(console: Console, progress: Progress) -> None:
             order_id = plan.plan_id if _state_of(progress, plan.plan_id) else plan.order_id(is_forced=True)
             line(
                 console,
-                f"nothing is changed yet: tanist admin resetOffset approve {order_id}, by somebody else",
+                f"nothing is changed yet: {APPROVE} {order_id}, by somebody else",
             )
         case Outcome.REJECTED:
             line(console, "nothing was changed; plan anew if it is wanted after all")
