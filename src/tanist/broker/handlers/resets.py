@@ -1,4 +1,4 @@
-"""Orders to move a group: RocketMQ's (222), ours (20007), and what others (20009) and clients (20010) say to them.
+"""Orders to move a group: RocketMQ's (222), ours (20007), decisions about them (20009), and receipts (20010).
 
 What is ordered is decided and written down in ``broker/resets``; here it is asked, checked and answered.
 """
