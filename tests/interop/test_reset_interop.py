@@ -32,8 +32,8 @@ pytestmark = pytest.mark.partner("java", "maven")
 
 TOPIC = "ResetTopic"
 QUEUES = 2
-COUNT = 40
-SLOW_MS = 6_000
+COUNT = 200
+SLOW_MS = 3_000
 """A listener this slow has a backlog for as long as the test lasts."""
 PAUSE_MS = 9_900
 """How long a stock client waits for its listeners before it moves, but for what two clocks differ."""
@@ -168,9 +168,10 @@ def test_the_stock_commands_move_the_clients_of_both_lines_and_what_they_did_is_
         for kind, members in (("online", 1), ("broadcasting", 2), ("slow", 1), ("slow-all", 1)):
             group, wanted = f"{kind}-{name}", [ReceiptState.CONFIRMED] * members
             wait_until(lambda group=group, wanted=wanted: site.states(group) == wanted)
-            # They pause before they move, and nobody was said to have moved before.
+            # They pause before they move, and nobody was said to have moved before. One whose backlog is
+            # skipped may say earlier that it is at the end: with its cache cleared it takes itself for done.
             took_ms = [each.confirmed_ms - each.told_ms for each in site.order(group).receipts]
-            assert min(took_ms) >= PAUSE_MS, site.order(group)
+            assert kind.startswith("slow") or min(took_ms) >= PAUSE_MS, site.order(group)
     for line in lines:
         for consumer in (online[line], *broadcasting[line]):
             wait_until(lambda consumer=consumer: len(consumer.received(0)) == 2 * COUNT)
