@@ -73,12 +73,17 @@ def on_members(state: BrokerState, client: Client, groups: Sequence[str]) -> Non
             carry_out(state, actions)
 
 
-def on_left(state: BrokerState, connection: ClientConnection, groups: Sequence[str]) -> None:
-    """A connection is no member of these groups any more."""
-    for name in groups:
-        for watch in state.resets.watched_groups.get(name, ()):
-            watch.on_left(connection)
+def on_left(state: BrokerState, connection: ClientConnection, group: str) -> None:
+    """A connection is no member of a group any more."""
+    for watch in state.resets.watched_groups.get(group, ()):
+        if watch.on_left(connection):
             state.resets.touched(watch)
+
+
+def on_lost(state: BrokerState, connection: ClientConnection) -> None:
+    """A connection has ended, and may have been forgotten by its groups before."""
+    for group in [*state.resets.watched_groups]:
+        on_left(state, connection, group)
 
 
 class Visit(NamedTuple):

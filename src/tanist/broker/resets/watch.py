@@ -110,11 +110,11 @@ class OrderWatch:
         self._at_target |= {(client.connection, queue_id) for queue_id in receipt.queues}
         return []
 
-    def on_left(self, connection: Hashable) -> None:
-        """A member has gone, or its connection has."""
+    def on_left(self, connection: Hashable) -> bool:
+        """A member has gone, or its connection has; whether it was one that is known."""
         receipt = self._by_connection.pop(connection, None)
         if receipt is None:
-            return
+            return False
         receipt.connection = None
         if receipt.state is ReceiptState.TOLD:
             receipt.state = ReceiptState.PENDING
@@ -122,6 +122,7 @@ class OrderWatch:
             receipt.reason = "it left before it had moved"
         self._at_target = {place for place in self._at_target if place[0] != connection}
         self._answered = {place for place in self._answered if place[0] != connection}
+        return True
 
     # What clients do
 
