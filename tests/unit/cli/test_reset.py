@@ -203,6 +203,16 @@ def test_an_unknown_topic_group_and_queue_have_their_own_answers(operator: Opera
     assert "knows no topic Nowhere" in str(unknown_topic.exception)
 
 
+def test_a_plan_that_was_applied_and_what_is_no_plan_are_not_written_over(operator: Operator) -> None:
+    operator.meets(*pair())
+    operator.plans("earliest")
+    assert operator.plans("latest").exit_code == 0
+    operator.applies()
+    assert "was applied, and undo needs it" in operator.refused("earliest")
+    operator.plan_file.write_text("dear diary")
+    assert "is no plan" in operator.refused("earliest")
+
+
 def test_without_a_name_server_nobody_is_asked(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NAMESRV_ADDR")
     assert operator.plans("earliest").exit_code == 2

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tanist.admin.resets.journal import Journal
 from tanist.admin.resets.judging import HOLDS, judge
-from tanist.admin.resets.orders import follow, give_order, order_of
+from tanist.admin.resets.orders import STOPPED, follow, give_order, order_of
 from tanist.admin.resets.places import Place, Places
 from tanist.admin.resets.plan import END, Plan, PlannedQueue
 from tanist.admin.resets.progress import AtBroker, Progress
@@ -190,8 +190,8 @@ class Applying:
             part.order = await order_of(self._wire, place.address, self._plan)
         if part.order is None:
             raise ResetRefused(f"{place.broker_name} took the order and does not know it any more")
-        if part.is_applied and not self._journal.done_at(place.broker_name).done:
-            done = [target.queue_id for target in part.order.targets]
+        if part.order.state not in STOPPED and not self._journal.done_at(place.broker_name).done:
+            done = [target.queue_id for target in part.order.targets] if part.is_applied else []
             self._note(place, "order", before=dict(part.order.before), done=done)
         self._on_change(self.progress)
 
