@@ -19,6 +19,7 @@ from bench import (
     log,
     queues,
     remoting,
+    reset,
     slave_consume,
     time_lookup,
 )
@@ -51,6 +52,7 @@ def main(arguments: list[str]) -> int:
         **_BENCHMARKS,
         # Parts of the former, and what lasts too long to be run with all.
         **ha.parts(),
+        "reset": reset.run,
         "failover": lambda: failover.run(given.rounds),
         **failover.parts(given.rounds),
         "slave-consume": lambda: slave_consume.run(given.rounds, coordinator=given.coordinator),

@@ -41,6 +41,7 @@ from tanist.broker.late import LongAnswers
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.operating.config_file import ConfigFile
+from tanist.broker.operating.correction_events import correction_metrics
 from tanist.broker.operating.ha_metrics import ha_metrics
 from tanist.broker.operating.ha_status import ha_status
 from tanist.broker.operating.live_config import LiveConfig
@@ -237,7 +238,11 @@ class Broker:
     async def _measured(self, state: BrokerState) -> AsyncGenerator[None]:
         cluster = state.settings.broker_cluster_name
         figures = OnDemand(
-            lambda: chain(ha_metrics(ha_status(state), cluster=cluster), slave_consume_metrics(state))
+            lambda: chain(
+                ha_metrics(ha_status(state), cluster=cluster),
+                slave_consume_metrics(state),
+                correction_metrics(state),
+            )
         )
         self.metrics.register(figures)
         try:

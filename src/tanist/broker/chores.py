@@ -9,6 +9,7 @@ from functools import partial
 from tanist.broker.acl import AccessGuard
 from tanist.broker.handlers import clients, consumption
 from tanist.broker.lasting import listed, running, saving
+from tanist.broker.operating.correction_events import CorrectionEvents
 from tanist.broker.operating.counting import Counting
 from tanist.broker.operating.slave_consume_figures import Alarm
 from tanist.broker.resets import carrying as resets
@@ -27,7 +28,8 @@ async def doing_chores(
     state: BrokerState, flusher: Flusher, guard: AccessGuard | None, tasks: asyncio.TaskGroup
 ) -> AsyncGenerator[None]:
     """Do them while the block lasts; at its end what changed is saved once more."""
-    counting = Counting(state)
+    counting, events = Counting(state), CorrectionEvents(state)
+    corrections = state.corrections
     chores = {
         "flush": flusher.run,
         "upkeep": state.upkeep.run,
@@ -48,10 +50,15 @@ async def doing_chores(
         "clients": partial(_scan_clients, state),
         "counting": counting.run,
         "alarm": Alarm(state).run,
+        "corrections": events.run,
     }
     if guard is not None:
         chores["access rules"] = guard.watch
-    with listed(state.store.dispatcher.listeners, counting.on_indexed):
+    with (
+        listed(state.store.dispatcher.listeners, counting.on_indexed),
+        listed(corrections.listeners, events.on_corrected),
+        listed(corrections.loop_listeners, events.on_loop),
+    ):
         try:
             async with running(tasks, chores):
                 yield
@@ -66,6 +73,7 @@ async def _scan_clients(state: BrokerState) -> None:
         clients.on_tick(state)
         consumption.on_tick(state)
         resets.on_tick(state)
+        state.corrections.on_tick(state.clock.now_ms())
 
 
 def _start_save_offsets(state: BrokerState) -> Callable[[], None] | None:

@@ -15,6 +15,7 @@ from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
 from tanist.broker.replication import Replication
+from tanist.broker.resets.corrections import Corrections
 from tanist.broker.resets.table import OrderTable
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.slave_consume.right import ReadRight
@@ -65,6 +66,8 @@ class BrokerState:
 
     resets: OrderTable = field(default_factory=OrderTable)
     """Orders to move groups, and what is watched for them."""
+    corrections: Corrections = field(default_factory=Corrections)
+    """Consumers that ask for what their queues do not have."""
     controlled: Controlled | None = None
     """Its duty to the controllers, in controller mode."""
     read_right: ReadRight | None = None

@@ -24,6 +24,7 @@ from tanist.broker.offsets import check_client_may_commit
 from tanist.broker.queue_look import queue_bounds
 from tanist.broker.reading import Outcome, QueueRead, read_queue
 from tanist.broker.resets import carrying as resets
+from tanist.broker.resets.corrections import Place
 from tanist.broker.resets.watch import OrderWatch
 from tanist.broker.slave_consume.relay_rules import is_stock, pull_again
 from tanist.broker.slave_reads import is_behind, suggested_broker_id
@@ -92,18 +93,19 @@ class PullHandler:
         request = command.header(PullMessageRequest)
         subscription = self._check(request)
         pull = _Pull(command, request, connection, subscription, self._filter(request, subscription))
+        watched = self._state.resets.watched
         if request.sys_flag & _COMMIT and request.consumer_offset >= 0 and self._takes_offsets:
             check_client_may_commit(request.consumer_group)
-            if not self._state.resets.watched or self._may_commit(pull):
+            if not watched or self._may_commit(pull):
                 self._state.offsets.commit(
                     request.consumer_group, request.topic, request.queue_id, request.consumer_offset
                 )
         if command.is_one_way:
             return None  # It would get no answer, now or later.
-        if self._state.resets.watched and (sent := self._send_elsewhere(pull)) is not None:
+        if watched and (sent := self._send_elsewhere(pull)) is not None:
             return self._answer(pull, sent)
         found = self._read(pull, request.queue_offset)
-        if self._state.resets.watched:
+        if not found.message_count or watched or self._state.corrections.watched:
             self._observe(pull, found)
         may_wait = not found.message_count and request.sys_flag & _SUSPEND and request.suspend_timeout_ms > 0
         if may_wait and _code(found, request.queue_offset) is ResponseCode.PULL_NOT_FOUND:
@@ -225,7 +227,18 @@ class PullHandler:
         return QueueRead(Outcome.OFFSET_RESET, target, low, high, [])
 
     def _observe(self, pull: _Pull, found: QueueRead) -> None:
-        asked = pull.request.queue_offset
+        """Look at a pull that found nothing, and at any where somebody is watched."""
+        state, request, asked = self._state, pull.request, pull.request.queue_offset
+        is_corrected = _code(found, asked) is ResponseCode.PULL_OFFSET_MOVED
+        if not (is_corrected or state.resets.watched or state.corrections.watched):
+            return
+        client = state.clients.member_at(request.consumer_group, pull.connection)
+        name = pull.connection.peer if client is None else client.client_id
+        place = Place(request.consumer_group, name, request.topic, request.queue_id)
+        if is_corrected:
+            state.corrections.on_corrected(place, asked, found.next_offset, state.clock.now_ms())
+        else:
+            state.corrections.on_legal(place)
         resets.on_pull(self._state, _visit(pull), asked=asked, next_offset=found.next_offset)
 
     def _check(self, request: PullMessageRequest) -> SubscriptionData:

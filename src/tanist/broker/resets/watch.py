@@ -107,14 +107,14 @@ class OrderWatch:
             receipt = self._add(client)
         if receipt.state is not ReceiptState.CONFIRMED:
             return self._tell(receipt, client, now_ms, is_active=is_active)
-        self._at_target |= {(client.connection, queue_id) for queue_id in receipt.queues}
+        self._at_target |= {(client.connection, queue_id) for queue_id in self.targets}
         return []
 
-    def on_left(self, connection: Hashable) -> None:
-        """A member has gone, or its connection has."""
+    def on_left(self, connection: Hashable) -> bool:
+        """A member has gone, or its connection has; whether it was one that is known."""
         receipt = self._by_connection.pop(connection, None)
         if receipt is None:
-            return
+            return False
         receipt.connection = None
         if receipt.state is ReceiptState.TOLD:
             receipt.state = ReceiptState.PENDING
@@ -122,6 +122,7 @@ class OrderWatch:
             receipt.reason = "it left before it had moved"
         self._at_target = {place for place in self._at_target if place[0] != connection}
         self._answered = {place for place in self._answered if place[0] != connection}
+        return True
 
     # What clients do
 
@@ -292,7 +293,8 @@ class OrderWatch:
             receipt.state, receipt.reason = ReceiptState.PENDING, "it is told when it pulls next"
             return [AskStanding(self, client)]
         receipt.state, receipt.told_ms, receipt.reason = ReceiptState.TOLD, now_ms, ""
-        if client.language == Language.PYTHON.name:
+        if self.is_broadcast and client.language == Language.PYTHON.name:
+            # Which queues it has is known, and where it stood it says itself.
             return [TellClient(self, client)]
         return [AskStanding(self, client), TellClient(self, client)]
 
