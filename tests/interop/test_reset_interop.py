@@ -32,8 +32,8 @@ pytestmark = pytest.mark.partner("java", "maven")
 
 TOPIC = "ResetTopic"
 QUEUES = 2
-COUNT = 40
-SLOW_MS = 4_000
+COUNT = 200
+SLOW_MS = 3_000
 """A listener this slow has a backlog for as long as the test lasts."""
 PAUSE_MS = 9_900
 """How long a stock client waits for its listeners before it moves, but for what two clocks differ."""
@@ -137,19 +137,20 @@ def test_the_stock_commands_move_the_clients_of_both_lines_and_what_they_did_is_
         line: [site.consumer(line, f"broadcasting-{name}", isBroadcasting=True) for _ in range(2)]
         for line, name in lines.items()
     }
+    for line, name in lines.items():
+        for consumer in (online[line], *broadcasting[line]):
+            assert len(consumer.received(COUNT)) == COUNT
+        site.commit(f"online-{name}", COUNT // QUEUES)
+    with site.clients[CLIENT_LINES[0]].push_consumer(site.names.address, "offline", TOPIC) as passing:
+        assert len(passing.received(COUNT)) == COUNT
+    assert site.committed("offline") == [COUNT // QUEUES] * QUEUES
     slow = {line: site.consumer(line, f"slow-{name}", consumeMs=SLOW_MS) for line, name in lines.items()}
     slow_broadcasting = {
         line: site.consumer(line, f"slow-all-{name}", consumeMs=SLOW_MS, isBroadcasting=True)
         for line, name in lines.items()
     }
-    for line, name in lines.items():
-        for consumer in (online[line], *broadcasting[line]):
-            assert len(consumer.received(COUNT)) == COUNT
-        site.commit(f"online-{name}", COUNT // QUEUES)
+    for name in lines.values():
         site.commit(f"slow-{name}", 0)
-    with site.clients[CLIENT_LINES[0]].push_consumer(site.names.address, "offline", TOPIC) as passing:
-        assert len(passing.received(COUNT)) == COUNT
-    assert site.committed("offline") == [COUNT // QUEUES] * QUEUES
 
     printed = mqadmin_each(
         site.names.address,
@@ -167,9 +168,10 @@ def test_the_stock_commands_move_the_clients_of_both_lines_and_what_they_did_is_
         for kind, members in (("online", 1), ("broadcasting", 2), ("slow", 1), ("slow-all", 1)):
             group, wanted = f"{kind}-{name}", [ReceiptState.CONFIRMED] * members
             wait_until(lambda group=group, wanted=wanted: site.states(group) == wanted)
-            # They pause before they move, and nobody was said to have moved before.
+            # They pause before they move, and nobody was said to have moved before. One whose backlog is
+            # skipped may say earlier that it is at the end: with its cache cleared it takes itself for done.
             took_ms = [each.confirmed_ms - each.told_ms for each in site.order(group).receipts]
-            assert min(took_ms) >= PAUSE_MS, site.order(group)
+            assert kind.startswith("slow") or min(took_ms) >= PAUSE_MS, site.order(group)
     for line in lines:
         for consumer in (online[line], *broadcasting[line]):
             wait_until(lambda consumer=consumer: len(consumer.received(0)) == 2 * COUNT)

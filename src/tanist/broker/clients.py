@@ -287,11 +287,6 @@ class ClientTable:
         member = None if found is None else found.members.get(connection)
         return None if member is None else member.client
 
-    def groups_at(self, connection: ClientConnection) -> list[str]:
-        """The consumer groups of which a connection is a member."""
-        found = self._registrations.get(connection)
-        return [] if found is None else [*found.consumer_groups]
-
     def find_producer(self, client_id: str) -> Client | None:
         """Where to reach the client of this id that has any producer: replies are sent there."""
         return self._producer_by_id.get(client_id)

@@ -9,12 +9,11 @@ from rich.console import Console
 from tanist.admin.resets.by_time import ByTime, reset_group
 from tanist.admin.resets.places import find_places
 from tanist.admin.resets.plan import END
-from tanist.admin.resets.progress import Outcome
 from tanist.admin.resets.refused import ResetRefused
 from tanist.admin.resets.times import check_not_ahead, read_time_ms
 from tanist.cli.asked import JSON, NAME_SERVER, run_asking
 from tanist.cli.reset_options import WAIT, need_name_server
-from tanist.cli.reset_views import line, to_json
+from tanist.cli.reset_views import APPROVE, line, to_json
 from tanist.client.session.wire import Wire
 from tanist.client.settings import Credentials
 
@@ -134,18 +133,18 @@ def _reset(
         click.echo(to_json(_to_json(found)))
     else:
         _print(found)
-    if found.failures:
-        raise SystemExit(Outcome.FAILED)
-    if not found.tally.is_complete:
-        raise SystemExit(Outcome.UNCONFIRMED)
+    if found.outcome:
+        raise SystemExit(found.outcome)
 
 
 def _print(found: ByTime) -> None:
     click.echo(f"{'#brokerName':40}  {'#queueId':40}  {'#offset':40}")
     for queue, offset in sorted(found.offsets.items()):
         click.echo(f"{queue.broker_name:40}  {queue.queue_id:<40}  {offset:<40}")
-    if found.orders:
+    if len(found.orders) > len(found.waiting):
         click.echo(found.tally.sentence())
+    for order in found.waiting:
+        click.echo(f"{order.broker_name}: nothing is changed before another says {APPROVE} {order.order_id}")
     for name, failure in found.failures.items():
         click.echo(f"{name}: {failure}", err=True)
 
@@ -153,6 +152,7 @@ def _print(found: ByTime) -> None:
 def _to_json(found: ByTime) -> dict[str, object]:
     count = found.tally
     return {
+        "outcome": found.outcome.name,
         "offsets": [
             {"brokerName": queue.broker_name, "queueId": queue.queue_id, "offset": offset}
             for queue, offset in sorted(found.offsets.items())

@@ -203,6 +203,16 @@ def test_an_unknown_topic_group_and_queue_have_their_own_answers(operator: Opera
     assert "knows no topic Nowhere" in str(unknown_topic.exception)
 
 
+def test_a_plan_that_was_applied_and_what_is_no_plan_are_not_written_over(operator: Operator) -> None:
+    operator.meets(*pair())
+    operator.plans("earliest")
+    assert operator.plans("latest").exit_code == 0
+    operator.applies()
+    assert "was applied, and undo needs it" in operator.refused("earliest")
+    operator.plan_file.write_text("dear diary")
+    assert "is no plan" in operator.refused("earliest")
+
+
 def test_without_a_name_server_nobody_is_asked(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NAMESRV_ADDR")
     assert operator.plans("earliest").exit_code == 2
@@ -602,7 +612,7 @@ def test_a_killed_apply_at_a_stock_broker_goes_on_with_the_queues_that_are_left(
 
 @pytest.mark.behaviour("S4-4")
 def test_clients_of_a_stock_broker_are_moved_to_a_time_in_one_order(operator: Operator) -> None:
-    broker, _ = pair(knows_orders=False)
+    broker, _ = pair(knows_orders=False, clients=[PlayedClient("c-1", stands={0: 70, 1: 70})])
     operator.meets(broker)
     operator.plans(str(T0 + 20_000))
     result = operator.applies()
@@ -613,7 +623,8 @@ def test_clients_of_a_stock_broker_are_moved_to_a_time_in_one_order(operator: Op
 
 
 def test_a_stock_broker_that_keeps_resets_itself_is_told_each_queue(operator: Operator) -> None:
-    broker, _ = pair(knows_orders=False, server_side=True)
+    clients = [PlayedClient("c-1", stands={0: 70, 1: 70})]
+    broker, _ = pair(knows_orders=False, server_side=True, clients=clients)
     operator.meets(broker)
     operator.plans("offset=44")
     assert operator.applies().exit_code == 0
@@ -644,6 +655,22 @@ def test_a_stock_brokers_clients_that_are_not_seen_to_move_are_told(operator: Op
     result = operator.applies("--wait", "0")
     assert result.exit_code == Outcome.UNCONFIRMED
     assert "2 of 2 not seen to have moved" in result.stdout
+    # What the broker has written down as the group's offset is no sign that its client went there.
+    assert stands(broker) == [20, 20]
+    checked = operator.runs("verify", str(operator.plan_file))
+    assert checked.exit_code == Outcome.UNCONFIRMED
+    assert "where it was, or further" in checked.stdout
+
+
+def test_a_client_that_stood_at_the_target_already_shows_nothing_by_standing_there(
+    operator: Operator,
+) -> None:
+    broker, _ = pair(
+        knows_orders=False, server_side=True, clients=[PlayedClient("c-1", stands={0: 90, 1: 90})]
+    )
+    operator.meets(broker)
+    operator.plans("offset=90")
+    assert operator.applies("--wait", "0").exit_code == Outcome.UNCONFIRMED
 
 
 def test_orders_carry_what_was_planned(operator: Operator) -> None:
@@ -658,3 +685,62 @@ def test_orders_carry_what_was_planned(operator: Operator) -> None:
     (order,) = broker.orders
     assert [(each.expected_offset, each.target) for each in order.targets] == [(70, 100), (None, 100)]
     assert order.state is ResetState.APPLIED
+
+
+# mqadmin's own commands
+
+
+@pytest.mark.behaviour("S4-2", "S4-3", "S4-4")
+def test_every_broker_is_told_topic_group_time_and_force(operator: Operator) -> None:
+    brokers = pair(knows_orders=False)
+    operator.meets(*brokers)
+    words = ["-g", GROUP, "-t", TOPIC, "-s", str(T0 + 30_000), "-f", "false"]
+    result = CliRunner().invoke(tanist, ["admin", "resetOffsetByTime", *words])
+    assert result.exit_code == 0, result.exception
+    head, columns, *rows = result.stdout.splitlines()
+    assert head == (
+        f"rollback consumer offset by specified group[{GROUP}], topic[{TOPIC}], force[false], "
+        f"timestamp(string)[{T0 + 30_000}], timestamp(long)[{T0 + 30_000}]"
+    )
+    assert columns.split() == ["#brokerName", "#queueId", "#offset"]
+    assert [row.split() for row in rows] == [
+        [name, queue_id, "30"] for name in ("broker-a", "broker-b") for queue_id in "01"
+    ]
+    for broker in brokers:
+        (sent,) = [each for each in broker.asked if each.code == RequestCode.INVOKE_BROKER_TO_RESET_OFFSET]
+        header = sent.header(ResetOffsetRequest)
+        assert (header.topic, header.group) == (TOPIC, GROUP)
+        assert (header.timestamp_ms, header.is_force) == (T0 + 30_000, False)
+
+
+def test_a_backlog_is_skipped_at_each_broker_and_for_an_offline_group_too(operator: Operator) -> None:
+    broker_a, broker_b = pair(knows_orders=False)
+    broker_b.clients = []
+    operator.meets(broker_a, broker_b)
+    result = CliRunner().invoke(
+        tanist, ["admin", "skipAccumulatedMessage", "-g", GROUP, "-t", TOPIC, "--json"]
+    )
+    assert result.exit_code == 0, result.exception
+    assert {row["offset"] for row in json.loads(result.stdout)["offsets"]} == {100}
+    assert stands(broker_a, broker_b) == [100] * 4
+    (sent,) = [each for each in broker_a.asked if each.code == RequestCode.INVOKE_BROKER_TO_RESET_OFFSET]
+    assert sent.header(ResetOffsetRequest).timestamp_ms == -1
+    # mqadmin commits by itself where nobody is online.
+    assert broker_b.count(RequestCode.UPDATE_CONSUMER_OFFSET) == 2
+
+
+@pytest.mark.parametrize("timestamp", ["soon", "2100-01-01#00:00:00:000"])
+def test_a_time_that_is_none_or_not_over_is_refused(operator: Operator, timestamp: str) -> None:
+    operator.meets(*pair())
+    words = ["admin", "resetOffsetByTime", "-g", GROUP, "-t", TOPIC, "-s", timestamp]
+    assert isinstance(CliRunner().invoke(tanist, words).exception, ResetRefused)
+
+
+def test_a_broker_that_fails_is_named_beside_those_that_did_it(operator: Operator) -> None:
+    broker_a, broker_b = pair()
+    operator.meets(broker_a, broker_b)
+    broker_b.is_up = False
+    result = CliRunner().invoke(tanist, ["admin", "resetOffsetByTime", "-g", GROUP, "-t", TOPIC, "-s", "now"])
+    assert result.exit_code == Outcome.FAILED
+    assert "broker-b: cannot connect" in result.stderr
+    assert [row.split()[0] for row in result.stdout.splitlines()[2:]] == ["broker-a", "broker-a"]

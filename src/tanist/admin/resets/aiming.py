@@ -16,7 +16,6 @@ from tanist.admin.resets.targets import (
 )
 from tanist.model.route import MessageQueue
 
-
 _EXPIRED_TIME = "target expired: the time is before the oldest message that is kept"
 
 

@@ -7,14 +7,15 @@ from typing import NamedTuple
 from tanist.admin.resets.orders import follow, read_orders
 from tanist.admin.resets.places import Place, Places
 from tanist.admin.resets.plan import END
+from tanist.admin.resets.progress import Outcome
 from tanist.admin.resets.reading import GroupReader, in_parallel
 from tanist.admin.resets.stock import commit_offset, reset_by_time
 from tanist.admin.resets.tally import Tally, tally
 from tanist.client.session.wire import Wire
 from tanist.errors import MQError
 from tanist.model.route import MessageQueue
-from tanist.protocol.bodies.reset import ResetOrderView
-from tanist.protocol.response_errors import ConsumerOffline, RequestNotSupported
+from tanist.protocol.bodies.reset import ResetOrderView, ResetState
+from tanist.protocol.response_errors import ConsumerOffline, NoPermission, RequestNotSupported
 
 
 class ByTime(NamedTuple):
@@ -29,6 +30,18 @@ class ByTime(NamedTuple):
     @property
     def tally(self) -> Tally:
         return tally(self.orders.values())
+
+    @property
+    def waiting(self) -> list[ResetOrderView]:
+        return [order for order in self.orders.values() if order.state is ResetState.WAITING]
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.failures:
+            return Outcome.FAILED
+        if self.waiting:
+            return Outcome.WAITING
+        return Outcome.DONE if self.tally.is_complete else Outcome.UNCONFIRMED
 
 
 async def reset_group(
@@ -68,6 +81,12 @@ async def reset_group(
     async def try_order(place: Place) -> None:
         try:
             await order(place)
+        except NoPermission as error:
+            waiting = await _waiting(wire, place, group, places.topic)
+            if waiting is None:
+                found.failures[place.broker_name] = str(error)
+            else:
+                found.orders[place.broker_name] = waiting
         except MQError as error:
             found.failures[place.broker_name] = str(error)
 
@@ -88,6 +107,16 @@ async def _order_for(
         if {target.queue_id: target.target for target in order.targets} == wanted:
             return order
     return None
+
+
+async def _waiting(wire: Wire, place: Place, group: str, topic: str) -> ResetOrderView | None:
+    """The order that a broker made of our request and does not carry out before somebody approves."""
+    try:
+        known = await read_orders(wire, place.address, group=group, topic=topic)
+    except MQError:
+        return None
+    last = known.orders[-1] if known.orders else None
+    return last if last is not None and last.state is ResetState.WAITING else None
 
 
 async def _commit(

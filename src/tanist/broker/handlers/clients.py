@@ -56,7 +56,7 @@ def routes(state: BrokerState) -> dict[int, Handler]:
 def on_lost(state: BrokerState, connection: Connection) -> None:
     """A connection was closed, by whichever side."""
     if state.resets.watched_groups:
-        resets.on_left(state, connection, state.clients.groups_at(connection))
+        resets.on_lost(state, connection)
     _carry_out(state, state.clients.on_lost(connection))
 
 
@@ -112,7 +112,7 @@ class ClientHandler:
     def unregister(self, command: Command, connection: Connection) -> Command:
         request = command.header(UnregisterClientRequest)
         if self._state.resets.watched_groups and request.consumer_group is not None:
-            resets.on_left(self._state, connection, [request.consumer_group])
+            resets.on_left(self._state, connection, request.consumer_group)
         actions = self._state.clients.on_unregister(
             connection, consumer_group=request.consumer_group, producer_group=request.producer_group
         )

@@ -101,7 +101,8 @@ class Rebalancer:
                 ours = {queue: targets[queue] for queue in await self._ours(targets)}
                 self.owned.watch_first(ours, on_first_taken)
                 moves = await self.owned.move(ours)
-                await self._rebalance()
+                if not await self._rebalance():
+                    self.soon()
                 taken = self.owned.by_queue
                 return [
                     move.begun_at(taken[move.queue].start) if move.queue in taken else move for move in moves

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tanist.broker.handlers import clients, offsets, resets
+from tanist.broker.handlers import clients, offsets, reset_questions, resets
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.resets import carrying
 from tanist.broker.resets.order_file import OrderFile
@@ -109,7 +109,12 @@ class Desk:
         self.clock = clock
         self.operator = FakeConnection("10.9.9.9:1")
         self.loop = asyncio.new_event_loop()
-        self._routes = resets.routes(state) | offsets.routes(state) | clients.routes(state)
+        self._routes = (
+            resets.routes(state)
+            | reset_questions.routes(state)
+            | offsets.routes(state)
+            | clients.routes(state)
+        )
 
     def ask(
         self,
@@ -504,6 +509,16 @@ def test_a_client_that_is_gone_is_told_when_it_returns_until_the_order_expires(d
     assert desk.view().state is ResetState.EXPIRED
     late = desk.join(Member("c2"), is_broadcast=True)
     assert (late.orders(), desk.state.resets.watched) == ([], {})
+
+
+def test_a_client_that_falls_silent_is_one_that_has_left(desk: Desk) -> None:
+    member = desk.join(Member("c1"), is_broadcast=True)
+    desk.apply((0, None, 3), (1, None, 3))
+    desk.clock.advance_ms(120_001)
+    clients.on_tick(desk.state)
+    assert member.closed_for is not None
+    clients.on_lost(desk.state, member)
+    assert desk.receipts() == {"c1": ReceiptState.PENDING}
 
 
 def test_a_second_order_for_the_same_queues_supersedes_the_first(desk: Desk) -> None:
