@@ -87,6 +87,8 @@ def plan_command(
 
     A message leads to itself in its own queue, and to the time at which it was stored in all others.
     """
+    path = plan_file or Path(f"{group}-{topic}.plan.json".replace("%", ""))
+    _check_free(path)
     now_ms = time.time_ns() // 1_000_000
     wish = Wish(
         name_server=need_name_server(name_server),
@@ -100,7 +102,6 @@ def plan_command(
         queues=frozenset(map(_queue_name, queues)),
     )
     plan = run_asking(credentials, lambda wire: make_plan(wire, wish))
-    path = plan_file or Path(f"{group}-{topic}.plan.json".replace("%", ""))
     write_plan(path, plan)
     if as_json:
         click.echo(to_json(plan_to_json(plan) | {"file": str(path)}))
@@ -256,6 +257,12 @@ def _decide(
         click.echo(to_json(orders))
     else:
         print_orders(Console(), orders)
+
+
+def _check_free(path: Path) -> None:
+    """Refuse to write over what is no plan, or a plan that somebody may want to take back."""
+    if path.exists() and Journal(journal_path(path), read_plan(path, is_edit_accepted=True)).has_begun:
+        raise ResetRefused(f"{path} was applied, and undo needs it; choose another file with -o")
 
 
 def _queue_name(text: str) -> QueueName:

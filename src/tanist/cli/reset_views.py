@@ -12,6 +12,7 @@ from tanist.admin.resets.client_versions import version_name
 from tanist.admin.resets.judging import Verdict
 from tanist.admin.resets.plan import Plan, PlannedQueue
 from tanist.admin.resets.progress import AtBroker, Outcome, Progress
+from tanist.admin.resets.stock import StockWay
 from tanist.cli.ha_views import print_whole, time_of
 from tanist.protocol.bodies.base import encode_body
 from tanist.protocol.bodies.reset import ResetOrderView, ResetState
@@ -90,7 +91,8 @@ def print_progress(console: Console, progress: Progress) -> None:
                 f"{progress.done_count} of {total} queues are changed; the same command again goes on",
             )
         case Outcome.DONE | Outcome.UNCONFIRMED:
-            line(console, f"{progress.done_count} of {total} queues are changed")
+            told = any(part.way not in (None, StockWay.COMMIT) for part in progress.brokers.values())
+            line(console, f"{progress.done_count} of {total} queues are {'ordered' if told else 'changed'}")
             _print_receipts(console, progress)
 
 

@@ -203,6 +203,16 @@ def test_an_unknown_topic_group_and_queue_have_their_own_answers(operator: Opera
     assert "knows no topic Nowhere" in str(unknown_topic.exception)
 
 
+def test_a_plan_that_was_applied_and_what_is_no_plan_are_not_written_over(operator: Operator) -> None:
+    operator.meets(*pair())
+    operator.plans("earliest")
+    assert operator.plans("latest").exit_code == 0
+    operator.applies()
+    assert "was applied, and undo needs it" in operator.refused("earliest")
+    operator.plan_file.write_text("dear diary")
+    assert "is no plan" in operator.refused("earliest")
+
+
 def test_without_a_name_server_nobody_is_asked(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NAMESRV_ADDR")
     assert operator.plans("earliest").exit_code == 2
@@ -602,7 +612,7 @@ def test_a_killed_apply_at_a_stock_broker_goes_on_with_the_queues_that_are_left(
 
 @pytest.mark.behaviour("S4-4")
 def test_clients_of_a_stock_broker_are_moved_to_a_time_in_one_order(operator: Operator) -> None:
-    broker, _ = pair(knows_orders=False)
+    broker, _ = pair(knows_orders=False, clients=[PlayedClient("c-1", stands={0: 70, 1: 70})])
     operator.meets(broker)
     operator.plans(str(T0 + 20_000))
     result = operator.applies()
@@ -613,7 +623,8 @@ def test_clients_of_a_stock_broker_are_moved_to_a_time_in_one_order(operator: Op
 
 
 def test_a_stock_broker_that_keeps_resets_itself_is_told_each_queue(operator: Operator) -> None:
-    broker, _ = pair(knows_orders=False, server_side=True)
+    clients = [PlayedClient("c-1", stands={0: 70, 1: 70})]
+    broker, _ = pair(knows_orders=False, server_side=True, clients=clients)
     operator.meets(broker)
     operator.plans("offset=44")
     assert operator.applies().exit_code == 0
@@ -644,6 +655,22 @@ def test_a_stock_brokers_clients_that_are_not_seen_to_move_are_told(operator: Op
     result = operator.applies("--wait", "0")
     assert result.exit_code == Outcome.UNCONFIRMED
     assert "2 of 2 not seen to have moved" in result.stdout
+    # What the broker has written down as the group's offset is no sign that its client went there.
+    assert stands(broker) == [20, 20]
+    checked = operator.runs("verify", str(operator.plan_file))
+    assert checked.exit_code == Outcome.UNCONFIRMED
+    assert "where it was, or further" in checked.stdout
+
+
+def test_a_client_that_stood_at_the_target_already_shows_nothing_by_standing_there(
+    operator: Operator,
+) -> None:
+    broker, _ = pair(
+        knows_orders=False, server_side=True, clients=[PlayedClient("c-1", stands={0: 90, 1: 90})]
+    )
+    operator.meets(broker)
+    operator.plans("offset=90")
+    assert operator.applies("--wait", "0").exit_code == Outcome.UNCONFIRMED
 
 
 def test_orders_carry_what_was_planned(operator: Operator) -> None:

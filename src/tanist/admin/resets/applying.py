@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tanist.admin.resets.journal import Journal
 from tanist.admin.resets.judging import HOLDS, judge
-from tanist.admin.resets.orders import follow, give_order, order_of
+from tanist.admin.resets.orders import STOPPED, follow, give_order, order_of
 from tanist.admin.resets.places import Place, Places
 from tanist.admin.resets.plan import END, Plan, PlannedQueue
 from tanist.admin.resets.progress import AtBroker, Progress
@@ -190,8 +190,8 @@ class Applying:
             part.order = await order_of(self._wire, place.address, self._plan)
         if part.order is None:
             raise ResetRefused(f"{place.broker_name} took the order and does not know it any more")
-        if part.is_applied and not self._journal.done_at(place.broker_name).done:
-            done = [target.queue_id for target in part.order.targets]
+        if part.order.state not in STOPPED and not self._journal.done_at(place.broker_name).done:
+            done = [target.queue_id for target in part.order.targets] if part.is_applied else []
             self._note(place, "order", before=dict(part.order.before), done=done)
         self._on_change(self.progress)
 
@@ -211,6 +211,8 @@ class Applying:
         assert part.way is not None
         found = await self._reader.offsets([message_queue(self._plan, queue) for queue in left])
         before = {queue.queue_id: now for queue, now in found.items() if now is not None}
+        if part.way is not StockWay.COMMIT:
+            part.stood = await self._reader.positions(place.broker_name)
         # Before the first change: undo goes back to what is written here.
         self._note(place, part.way.value, before=before)
         if part.way is StockWay.TIME:
@@ -245,20 +247,23 @@ class Applying:
 
     async def _look_at_stock(self, place: Place, part: AtBroker) -> None:
         queues = [queue for queue in self._queues(place) if queue.queue_id in part.done - part.seen]
-        before = self._journal.done_at(place.broker_name).before
-        places: dict[MessageQueue, list[int | None]] = {}
         if part.way is StockWay.COMMIT:
             found = await self._reader.offsets([message_queue(self._plan, queue) for queue in queues])
-            places = {queue: [now] for queue, now in found.items()}
-        else:
-            for stands in (await self._reader.stands(place.broker_name)).values():
-                for queue, now in stands.items():
-                    places.setdefault(queue, []).append(now)
-        for queue in queues:
-            stood = before.get(queue.queue_id)
-            for now in places.get(message_queue(self._plan, queue), ()):
-                if judge(before=stood, target=queue.target, now=now) in HOLDS:
+            before = self._journal.done_at(place.broker_name).before
+            for queue, now in zip(queues, found.values(), strict=True):
+                if judge(before=before.get(queue.queue_id), target=queue.target, now=now) in HOLDS:
                     part.seen.add(queue.queue_id)
+            return
+        stands = await self._reader.positions(place.broker_name)
+        for queue in queues:
+            name = message_queue(self._plan, queue)
+            stood = part.stood.get(name)
+            # Who stood there already shows nothing by standing there.
+            if (
+                stood != queue.target
+                and judge(before=stood, target=queue.target, now=stands.get(name)) in HOLDS
+            ):
+                part.seen.add(queue.queue_id)
 
     def _did(self, place: Place, part: AtBroker, queues: list[PlannedQueue]) -> None:
         part.done |= {queue.queue_id for queue in queues}

@@ -1,5 +1,6 @@
 """Compares how a group stands now with its plan, and with what clients have confirmed."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tanist.admin.resets.applying import message_queue
@@ -12,6 +13,7 @@ from tanist.admin.resets.progress import Outcome
 from tanist.admin.resets.reading import GroupReader, in_parallel
 from tanist.admin.resets.tally import Tally, tally
 from tanist.client.session.wire import Wire
+from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.reset import ReceiptState, ResetOrderView, ResetState
 from tanist.protocol.response_errors import RequestNotSupported
 
@@ -83,6 +85,8 @@ async def check_plan(wire: Wire, plan: Plan, places: Places, journal: Journal) -
 
     await in_parallel(places.brokers, look)
     found = await reader.offsets([message_queue(plan, queue) for queue in plan.queues])
+    if stock:
+        found |= await _told_by_clients(reader, stock, found)
     return Checked(
         plan,
         [
@@ -92,6 +96,20 @@ async def check_plan(wire: Wire, plan: Plan, places: Places, journal: Journal) -
         orders,
         frozenset(stock),
     )
+
+
+async def _told_by_clients(
+    reader: GroupReader, stock: set[str], queues: Iterable[MessageQueue]
+) -> dict[MessageQueue, int | None]:
+    """Where clients of brokers without orders stand themselves.
+
+    Such a broker may have the target as the group's offset long before any client goes there.
+    """
+    online = [name for name, there in (await reader.connections()).items() if there and name in stock]
+    positions: dict[MessageQueue, int] = {}
+    for part in await in_parallel(online, reader.positions):
+        positions |= part
+    return {queue: positions.get(queue) for queue in queues if queue.broker_name in online}
 
 
 def _checked(

@@ -16,7 +16,7 @@ class Verdict(StrEnum):
     """It was to go back, and stands no further back than before: it consumed all again, or never moved."""
     NOT_MOVED = "not moved"
     BEHIND = "behind target"
-    UNKNOWN = "no offset"
+    UNKNOWN = "nobody tells"
 
 
 HOLDS = frozenset({Verdict.AT_TARGET, Verdict.WENT_ON})

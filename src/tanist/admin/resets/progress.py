@@ -7,6 +7,7 @@ from enum import IntEnum
 from tanist.admin.resets.plan import Plan
 from tanist.admin.resets.stock import StockWay
 from tanist.admin.resets.tally import Tally, tally
+from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.reset import ResetOrderView, ResetState
 
 _DONE = (ResetState.APPLIED, ResetState.EXPIRED)
@@ -43,6 +44,8 @@ class AtBroker:
     """The queues that were changed, where there is no order that says so."""
     seen: set[int] = field(default_factory=set[int])
     """Those of them that were seen to stand where they should."""
+    stood: dict[MessageQueue, int] = field(default_factory=dict[MessageQueue, int])
+    """Where its clients stood before it was told."""
     moved: dict[int, int | None] = field(default_factory=dict[int, "int | None"])
     failure: str | None = None
 

@@ -138,7 +138,7 @@ class GroupReader:
         return dict(zip(self.places.names, found, strict=True))
 
     async def stands(self, broker_name: str) -> dict[str, dict[MessageQueue, int]]:
-        """Where the clients of one broker stand, by client id. None if the broker or they do not tell."""
+        """Where the clients of one broker stand, by client id; nothing of those that do not tell."""
         header = InvokeConsumerStatusRequest(topic=self.places.topic, group=self.group)
         code = RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS
         try:
@@ -147,6 +147,14 @@ class GroupReader:
             return {}
         table = decode_java_json(answer.body, ConsumerStatus).consumer_table
         return {client_id: dict(offsets) for client_id, offsets in table.items()}
+
+    async def positions(self, broker_name: str) -> dict[MessageQueue, int]:
+        """Where the member that has a queue stands in it: the least, should several say that they have it."""
+        found: dict[MessageQueue, int] = {}
+        for offsets in (await self.stands(broker_name)).values():
+            for queue, offset in offsets.items():
+                found[queue] = min(offset, found.get(queue, offset))
+        return found
 
     async def is_orderly(self, broker_name: str, client_id: str) -> bool:
         """Whether a client says that it consumes in order. One that does not answer says nothing."""

@@ -59,6 +59,8 @@ def carry_out(state: BrokerState, actions: Sequence[Action]) -> None:
 
 def on_members(state: BrokerState, client: Client, groups: Sequence[str]) -> None:
     """A heartbeat has come from a member of these groups."""
+    if not _owns_offsets(state):
+        return
     for name in groups:
         group = state.clients.find_group(name)
         if group is None:
@@ -138,7 +140,8 @@ def take_pending(state: BrokerState, visit: Visit, asked: int) -> int | None:
 
 def on_tick(state: BrokerState) -> None:
     """To be called every few seconds."""
-    carry_out(state, state.resets.on_tick(state.clock.now_ms()))
+    if _owns_offsets(state):
+        carry_out(state, state.resets.on_tick(state.clock.now_ms()))
 
 
 class _Frames:
@@ -154,6 +157,12 @@ class _Frames:
         if key not in self._made:
             self._made[key] = _order_frame(watch, self._broker_name, is_list=is_list)
         return self._made[key]
+
+
+def _owns_offsets(state: BrokerState) -> bool:
+    """Whether groups are moved by this broker. A slave knows its master's orders, and leaves them to it."""
+    right = state.read_right
+    return not state.settings.is_slave if right is None else right.is_readable
 
 
 def _watches(state: BrokerState, visit: Visit) -> list[OrderWatch]:

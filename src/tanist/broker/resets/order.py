@@ -97,9 +97,9 @@ class ResetOrder:
         )
         return self.watch
 
-    def saved(self) -> SavedOrder:
+    def saved(self, *, has_queues: bool = True) -> SavedOrder:
         return SavedOrder(
-            view=self.view(),
+            view=self.view(has_queues=has_queues),
             timestamp_ms=self.timestamp_ms,
             is_by_time=self.is_by_time,
             is_server_side=self.is_server_side,

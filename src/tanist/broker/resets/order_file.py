@@ -66,6 +66,18 @@ class OrderFile:
         return self._audit.last(count)[0]
 
 
+def encode_order(order: SavedOrder) -> bytes:
+    return msgspec.json.encode(order)
+
+
+def decode_order(data: bytes) -> SavedOrder:
+    """Raises RemoteProtocolError if it is none."""
+    try:
+        return msgspec.json.decode(data, type=SavedOrder)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RemoteProtocolError(f"no order to reset offsets: {error}") from error
+
+
 def _decode(data: bytes) -> SavedOrders:
     try:
         return msgspec.json.decode(data, type=SavedOrders)

@@ -1,4 +1,4 @@
-"""All orders of one broker: what is done with them, in memory and on disk. Pure but for ``save``.
+"""All orders of one broker, and what is done with them. Pure but for ``save``.
 
 An order is on disk before it changes anything. So a crash leaves one that is known and perhaps not done,
 never one that is done and not known: at the next start the offsets of an order that the file of offsets does
@@ -19,7 +19,8 @@ from tanist.broker.offsets import OffsetTable
 from tanist.broker.resets.actions import Action, NoteReceipt
 from tanist.broker.resets.audit import AuditEntry, AuditEvent
 from tanist.broker.resets.order import GroupStanding, ResetOrder
-from tanist.broker.resets.order_file import OrderFile
+from tanist.broker.resets.order_file import OrderFile, SavedOrder
+from tanist.broker.resets.order_saving import OrderSaving
 from tanist.broker.resets.targets import found_elsewhere
 from tanist.broker.resets.watch import PATIENCE_MS, OrderWatch
 from tanist.errors import DiskFull, ResponseError
@@ -52,7 +53,7 @@ class OrderTable:
     """The orders by id, the newest last. Without a file they are kept in memory alone."""
 
     def __init__(self, file: OrderFile | None = None) -> None:
-        self._file = file
+        self._saving = OrderSaving(file)
         saved = None if file is None else file.load()
         self.version = 0 if saved is None else saved.version
         self._orders: dict[str, ResetOrder] = {}
@@ -61,12 +62,10 @@ class OrderTable:
         self.watched_groups: dict[str, list[OrderWatch]] = {}
         self.listeners: list[Callable[[], None]] = []
         """Told after something has changed."""
+        self.watchers: list[Callable[[Iterable[str]], None]] = []
+        """Told the ids of orders that have changed, or are gone."""
         self.wakers: list[Callable[[OrderWatch], None]] = []
         """Wake the pulls that wait in the queues of an order."""
-        self._audit: list[AuditEntry] = []
-        self._encoded: dict[str, bytes] = {}
-        self._save_number = 0
-        self._is_dirty = False
         for each in () if saved is None else saved.orders:
             order = ResetOrder.restored(each)
             self._orders[order.order_id] = order
@@ -228,6 +227,28 @@ class OrderTable:
                 self._unwatch(watch)
         return actions
 
+    def follow(self, orders: Iterable[SavedOrder], gone: Iterable[str], *, is_ours: bool) -> None:
+        """Take a master's orders over, to know them as its successor; ours stay beside them.
+
+        While groups are moved by this broker (``is_ours``) what it knows of an order is newer.
+        """
+        for saved in orders:
+            known = self._orders.get(saved.view.order_id)
+            if known is not None and is_ours:
+                continue
+            if known is not None and known.watch is not None:
+                self._unwatch(known.watch)
+            # The offsets come from the master too, in a table of their own.
+            order = ResetOrder.restored(msgspec.structs.replace(saved, are_offsets_saved=True))
+            self._orders[order.order_id] = order
+            if order.watch is not None and order.record.state is ResetState.APPLIED:
+                self._watch(order.watch)
+            self._changed(order)
+        for order_id in () if is_ours else gone:
+            if (order := self._orders.pop(order_id, None)) is not None and order.watch is not None:
+                self._unwatch(order.watch)
+            self._saving.touch(order_id)
+
     def unsaved(self) -> list[ResetOrder]:
         """Orders whose offsets may not be in the file of offsets yet."""
         return [order for order in self._orders.values() if not order.are_offsets_saved]
@@ -236,43 +257,21 @@ class OrderTable:
         """The file of offsets has those of these orders."""
         for order in orders:
             order.are_offsets_saved = True
-            self._encoded.pop(order.order_id, None)
-            self._is_dirty = True
+            self._saving.touch(order.order_id)
 
     def start_save(self) -> Callable[[], None] | None:
         """The disk's part of saving what changed, which may run on another thread; None if nothing did."""
-        if self._file is None or not (self._is_dirty or self._audit):
-            return None
-        file, audit, orders = self._file, self._audit, self._encode()
-        self._save_number += 1
-        number, version = self._save_number, self.version
-        self._audit, self._is_dirty = [], False
-
-        def finish() -> None:
-            try:
-                file.save(number, version, orders, audit)
-            except (OSError, DiskFull):
-                # What could not be saved is still to be saved.
-                self._audit, self._is_dirty = audit + self._audit, True
-                raise
-
-        return finish
+        return self._saving.start(self._orders.values(), self.version)
 
     def save(self) -> None:
+        """Save what changed, if anything did."""
         if finish := self.start_save():
             finish()
 
     # Within
 
-    def _encode(self) -> list[bytes]:
-        for order_id, order in self._orders.items():
-            if order_id not in self._encoded:
-                self._encoded[order_id] = msgspec.json.encode(order.saved())
-        return [self._encoded[order_id] for order_id in self._orders]
-
     def _save_or_undo(self, order: ResetOrder, was: ResetOrderView | None = None) -> None:
-        self._encoded.pop(order.order_id, None)
-        self._is_dirty = True
+        self._saving.touch(order.order_id)
         try:
             self.save()
         except (OSError, DiskFull) as error:
@@ -283,14 +282,14 @@ class OrderTable:
 
     def _forget(self, order: ResetOrder, was: ResetOrderView | None) -> None:
         """It did not come to pass: it waits as before, or was never there."""
-        self._encoded.pop(order.order_id, None)
-        self._is_dirty = True
-        self._audit = [entry for entry in self._audit if entry.order_id != order.order_id]
+        self._saving.touch(order.order_id)
+        self._saving.forget_notes(order.order_id)
         if was is not None and was.state is ResetState.WAITING:
             order.record = msgspec.structs.replace(was, decider="", decision_reason="")
             order.are_offsets_saved = True
         else:
             self._orders.pop(order.order_id, None)
+            self._tell_watchers(order.order_id)
 
     def _supersede(self, newer: ResetOrder, now_ms: int) -> list[Action]:
         key = (newer.record.group, newer.record.topic)
@@ -329,7 +328,8 @@ class OrderTable:
             if not order.is_waiting and not is_watched:
                 rows -= _rows(order)
                 del self._orders[order.order_id]
-                self._encoded.pop(order.order_id, None)
+                self._saving.touch(order.order_id)
+                self._tell_watchers(order.order_id)
         if len(self._orders) >= MAX_ORDERS or rows > MAX_ROWS:
             raise ResponseError(
                 ResponseCode.SYSTEM_BUSY,
@@ -348,7 +348,7 @@ class OrderTable:
     ) -> None:
         record = order.record
         is_first = event in (AuditEvent.ASKED, AuditEvent.APPLIED, AuditEvent.MOVED)
-        self._audit.append(
+        self._saving.note(
             AuditEntry(
                 time_ms=now_ms,
                 event=event,
@@ -364,14 +364,17 @@ class OrderTable:
                 before=dict(record.before) if event is AuditEvent.APPLIED else {},
             )
         )
-        self._is_dirty = True
 
     def _changed(self, order: ResetOrder) -> None:
         self.version += 1
-        self._encoded.pop(order.order_id, None)
-        self._is_dirty = True
-        for listener in self.listeners:
+        self._saving.touch(order.order_id)
+        self._tell_watchers(order.order_id)
+        for listener in [*self.listeners]:
             listener()
+
+    def _tell_watchers(self, order_id: str) -> None:
+        for watcher in self.watchers:
+            watcher((order_id,))
 
 
 def set_unsaved(table: OrderTable, offsets: OffsetTable) -> None:

@@ -107,7 +107,7 @@ class OrderWatch:
             receipt = self._add(client)
         if receipt.state is not ReceiptState.CONFIRMED:
             return self._tell(receipt, client, now_ms, is_active=is_active)
-        self._at_target |= {(client.connection, queue_id) for queue_id in receipt.queues}
+        self._at_target |= {(client.connection, queue_id) for queue_id in self.targets}
         return []
 
     def on_left(self, connection: Hashable) -> bool:
