@@ -36,14 +36,17 @@ class Receipts:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, QueueReceipts]] = []
+        self.brokers: list[str] = []
+        """Which of them, for each."""
         self.failures: list[Exception] = []
 
     async def send(
-        self, _calls: BrokerCalls, _topic: str, _broker_name: str, order_id: str, receipts: QueueReceipts
+        self, _calls: BrokerCalls, _topic: str, broker_name: str, order_id: str, receipts: QueueReceipts
     ) -> None:
         if self.failures:
             raise self.failures.pop(0)
         self.told.append((order_id, receipts))
+        self.brokers.append(broker_name)
 
     @property
     def queues(self) -> list[list[QueueReceipt]]:
@@ -127,6 +130,24 @@ def test_an_order_that_is_told_again_moves_nothing_again(states: States, receipt
                 moved = ("order-2", QueueReceipts(queues=[receipt(0, 5, 4, 4)]))
                 await virtually_until(lambda: moved in receipts.told)
                 assert handled.bodies[7:] == [b"4"]
+
+    run_virtually(scenario())
+
+
+def test_each_broker_of_a_topic_may_give_the_same_order_for_its_queues(
+    states: States, receipts: Receipts
+) -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker, make_consumer(broker) as consumer:
+            order_reset(states, consumer, {queue_of(broker, 0): 0}, order_id=ORDER)
+            await virtually_until(
+                lambda: receipts.told == [(ORDER, QueueReceipts(queues=[receipt(0, 0, 0)]))]
+            )
+            other = MessageQueue(topic=TOPIC, broker_name="other", queue_id=0)
+            order_reset(states, consumer, {other: 0}, order_id=ORDER)
+            await virtually_until(lambda: receipts.brokers == [broker.broker_name, "other"])
+            # Nothing there is ours.
+            assert receipts.told[1] == (ORDER, QueueReceipts())
 
     run_virtually(scenario())
 

@@ -49,7 +49,16 @@ def test_a_slave_that_is_read_says_that_its_log_is_never_written_and_names_no_ma
     assert refusal.value.master_address is None
 
 
-@pytest.mark.parametrize("code", [RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, RequestCode.CLONE_GROUP_OFFSET])
+@pytest.mark.parametrize(
+    "code",
+    [
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+        RequestCode.APPLY_RESET,
+        RequestCode.DECIDE_RESET,
+        RequestCode.RESET_RECEIPT,
+        RequestCode.CLONE_GROUP_OFFSET,
+    ],
+)
 def test_offsets_are_changed_at_a_slave_as_long_as_it_is_read(code: RequestCode) -> None:
     is_read = True
     serve = without_writes({code: answer}, lambda: None, lambda: is_read)[code]

@@ -293,8 +293,8 @@ class OrderWatch:
             receipt.state, receipt.reason = ReceiptState.PENDING, "it is told when it pulls next"
             return [AskStanding(self, client)]
         receipt.state, receipt.told_ms, receipt.reason = ReceiptState.TOLD, now_ms, ""
-        if self.is_broadcast and client.language == Language.PYTHON.name:
-            # Which queues it has is known, and where it stood it says itself.
+        if client.language == Language.PYTHON.name:
+            # It says itself what it had and what it did, and when it is done.
             return [TellClient(self, client)]
         return [AskStanding(self, client), TellClient(self, client)]
 

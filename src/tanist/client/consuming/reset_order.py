@@ -4,12 +4,14 @@
                 |
                 +--some did not--> failed --told again--> running, with those alone
 
-An order is known by its id: a broker that got no receipt tells it again, and nothing moves twice.
+An order is known by its id and its broker, for all brokers of a topic may be given the same. A broker that
+got no receipt tells it again, and nothing moves twice.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +26,14 @@ _TOLD_FAILURES = 8
 """More than so many failures are counted instead of told: a receipt is read by people."""
 
 
+class OrderKey(NamedTuple):
+    """What tells orders apart."""
+
+    order_id: str
+    topic: str
+    broker_name: str
+
+
 @dataclass(slots=True)
 class ResetOrder:
     """One order of the broker ``broker_name``."""
@@ -36,6 +46,10 @@ class ResetOrder:
     is_running: bool = True
     receipts: dict[MessageQueue, QueueReceipt] = field(default_factory=dict[MessageQueue, QueueReceipt])
     failures: list[str] = field(default_factory=list[str])
+
+    @property
+    def key(self) -> "OrderKey":
+        return OrderKey(self.order_id, self.topic, self.broker_name)
 
     def on_moves(self, moves: Iterable[QueueMove]) -> None:
         """It was carried out, as far as that went."""
@@ -73,12 +87,12 @@ class KnownOrders:
     """The orders that one consumer was given, as many as it remembers."""
 
     def __init__(self) -> None:
-        self._orders: OrderedDict[str, ResetOrder] = OrderedDict()
+        self._orders: OrderedDict[OrderKey, ResetOrder] = OrderedDict()
 
-    def find(self, order_id: str) -> ResetOrder | None:
-        return self._orders.get(order_id)
+    def find(self, key: OrderKey) -> ResetOrder | None:
+        return self._orders.get(key)
 
     def add(self, order: ResetOrder) -> None:
-        self._orders[order.order_id] = order
+        self._orders[order.key] = order
         while len(self._orders) > MAX_ORDERS:
             self._orders.popitem(last=False)

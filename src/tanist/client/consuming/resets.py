@@ -13,7 +13,7 @@ from contextlib import suppress
 from tanist.backoff import Backoff
 from tanist.client.consuming.broker_calls import BrokerCalls
 from tanist.client.consuming.membership import Membership
-from tanist.client.consuming.reset_order import KnownOrders, ResetOrder
+from tanist.client.consuming.reset_order import KnownOrders, OrderKey, ResetOrder
 from tanist.client.errors import ClientClosed
 from tanist.client.queues.rebalancing import Rebalancer
 from tanist.client.session.tasks import OwnedTasks
@@ -47,9 +47,9 @@ class Resets:
         self._member = membership
         self._orders = KnownOrders()
         self._count = 0
-        self._due: set[str] = set()
+        self._due: set[OrderKey] = set()
         """Orders of which there is something new to tell."""
-        self._telling: set[str] = set()
+        self._telling: set[OrderKey] = set()
 
     def on_order(self, command: Command, connection: Connection) -> None:
         """A broker orders a reset. It waits for no answer."""
@@ -76,10 +76,11 @@ class Resets:
         self._on_order(request.order_id, targets)
 
     def _on_order(self, order_id: str, targets: Mapping[MessageQueue, QueueOffset]) -> None:
-        order = self._orders.find(order_id)
+        named = next(iter(targets))
+        key = OrderKey(order_id, named.topic, named.broker_name)
+        order = self._orders.find(key)
         if order is None:
-            named = next(iter(targets))
-            order = ResetOrder(order_id, named.topic, named.broker_name, targets)
+            order = ResetOrder(*key, targets)
             self._orders.add(order)
         elif order.is_running:
             return
@@ -129,20 +130,20 @@ class Resets:
             self._count -= 1
 
     def _tell_soon(self, order: ResetOrder, *, after_s: float = 0.0) -> None:
-        self._due.add(order.order_id)
-        if order.order_id not in self._telling:
-            self._telling.add(order.order_id)
+        self._due.add(order.key)
+        if order.key not in self._telling:
+            self._telling.add(order.key)
             self._tasks.start(self._tell(order, after_s), "reset receipt")
 
     async def _tell(self, order: ResetOrder, after_s: float) -> None:
         try:
-            while order.order_id in self._due:
+            while order.key in self._due:
                 await asyncio.sleep(after_s)
-                self._due.discard(order.order_id)
+                self._due.discard(order.key)
                 await self._send_receipt(order)
                 after_s = _GATHER_S
         finally:
-            self._telling.discard(order.order_id)
+            self._telling.discard(order.key)
 
     async def _send_receipt(self, order: ResetOrder) -> None:
         """Have the broker know. If that fails it tells the order again, and is answered then."""

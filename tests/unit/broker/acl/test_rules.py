@@ -153,6 +153,9 @@ def test_any_text_may_stand_where_the_signature_belongs(signature: str) -> None:
             {"topic": "Read", "group": "DeniedGroup"},
             "it lacks SUB on group DeniedGroup",
         ),
+        (C.APPLY_RESET, {"topic": "Denied", "group": "AnyGroup"}, "it lacks SUB on topic Denied"),
+        (C.RESET_RECEIPT, {"topic": "Read", "group": "DeniedGroup"}, "it lacks SUB on group DeniedGroup"),
+        (C.GET_RESET_ORDERS, {"group": "DeniedGroup"}, None),
         (C.GET_MAX_OFFSET, {"topic": "Denied"}, None),
         (C.UPDATE_AND_CREATE_TOPIC, {"topic": "Both"}, "request code 17 needs an admin's account"),
         (C.UPDATE_BROKER_CONFIG, {}, "request code 25 needs an admin's account"),
@@ -161,6 +164,7 @@ def test_any_text_may_stand_where_the_signature_belongs(signature: str) -> None:
         (C.DELETE_TOPIC_IN_BROKER, {}, "request code 215 needs an admin's account"),
         (C.REBUILD_SLAVE, {}, "request code 20001 needs an admin's account"),
         (C.END_SLAVE_CONSUME, {}, "request code 20006 needs an admin's account"),
+        (C.DECIDE_RESET, {}, "request code 20009 needs an admin's account"),
         (C.GET_SLAVE_CONSUME_STATUS, {}, None),
     ],
 )

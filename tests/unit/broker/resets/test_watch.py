@@ -83,7 +83,7 @@ class Story:
 
 def test_members_are_asked_where_they_stand_and_told() -> None:
     java, ours = _client("c1"), _client("c2", language="PYTHON")
-    story = Story(java, ours, is_broadcast=True)
+    story = Story(java, ours)
     watch = story.watch
     assert story.began == [AskStanding(watch, java), TellClient(watch, java), TellClient(watch, ours)]
     assert story.state(java) is ReceiptState.TOLD

@@ -1,6 +1,6 @@
 """What a consumer knows of orders to go to other offsets."""
 
-from tanist.client.consuming.reset_order import MAX_ORDERS, KnownOrders, ResetOrder
+from tanist.client.consuming.reset_order import MAX_ORDERS, KnownOrders, OrderKey, ResetOrder
 from tanist.client.queues.queue_move import QueueMove
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.reset import QueueReceipt, QueueReceipts
@@ -83,6 +83,12 @@ def test_the_oldest_orders_are_forgotten() -> None:
     known = KnownOrders()
     for number in range(MAX_ORDERS + 1):
         known.add(make_order((0, 1), order_id=str(number)))
-    assert known.find("0") is None
-    assert known.find("1") is not None
-    assert known.find(str(MAX_ORDERS)) is not None
+    assert known.find(OrderKey("0", "T", "broker-a")) is None
+    assert known.find(OrderKey("1", "T", "broker-a")) is not None
+    assert known.find(OrderKey(str(MAX_ORDERS), "T", "broker-a")) is not None
+
+
+def test_orders_of_two_brokers_may_have_one_id() -> None:
+    known = KnownOrders()
+    known.add(make_order((0, 1)))
+    assert known.find(OrderKey("order-1", "T", "broker-b")) is None
