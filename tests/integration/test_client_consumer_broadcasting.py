@@ -13,6 +13,7 @@ from tanist.client.pulling.fetched import Fetched, Outcome
 from tanist.client.pulling.fetching import Fetcher
 from tanist.client.queues.rebalancing import PERSIST_S
 from tanist.model.offsets import QueueOffset
+from tanist.model.topics import OFFSET_MOVED_TOPIC
 from tanist.protocol import Command, RequestCode
 from tanist.remoting import RemotingClient
 from tanist.testing import EmbeddedBroker
@@ -159,6 +160,8 @@ def test_a_file_whose_offsets_are_all_too_large_heals_within_one_rebalance(
                 assert sorted(bodies(await take(consumer, 2))) == [b"6", b"7"]
                 await consumer.commit()
                 assert corrections(caplog) == 2
+                # Operators are told once of each.
+                assert await offset_moved_events(broker, consumer, 2) == 2
             assert kept_offsets(tmp_path) == {**dict.fromkeys(range(6), 0), 6: 4, 7: 4}
 
     in_loop(scenario())
@@ -186,6 +189,15 @@ def test_a_file_whose_offsets_are_all_too_small_heals_within_one_rebalance(
             assert kept_offsets(tmp_path) == {0: 300, 1: 300}
 
     in_loop(scenario())
+
+
+async def offset_moved_events(broker: EmbeddedBroker, consumer: Consumer, least: int) -> int:
+    """How many events of corrections there are, once there are so many."""
+    queue = MessageQueue(topic=OFFSET_MOVED_TOPIC, broker_name=broker.broker_name, queue_id=0)
+    async with asyncio.timeout(10):
+        while len(events := await consumer.pull(queue, 0)) < least:
+            pass
+    return len(events)
 
 
 async def until_expired(broker: EmbeddedBroker, operator: Consumer) -> None:

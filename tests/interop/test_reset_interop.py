@@ -152,13 +152,18 @@ def test_the_stock_commands_move_the_clients_of_both_lines_and_what_they_did_is_
     for name in lines.values():
         site.commit(f"slow-{name}", 0)
 
-    printed = mqadmin_each(
-        site.names.address,
-        reset_to_start("offline"),
-        *(reset_to_start(f"{kind}-{name}") for name in lines.values() for kind in ("online", "broadcasting")),
-        *(skip_backlog(f"{kind}-{name}") for name in lines.values() for kind in ("slow", "slow-all")),
-        home=site.home / "mqadmin",
-    )
+    printed: list[str] = []
+    for line, name in lines.items():
+        # The command of each line, for the clients of its own.
+        kinds = ("online", "broadcasting"), ("slow", "slow-all")
+        printed += mqadmin_each(
+            site.names.address,
+            *(reset_to_start(f"{kind}-{name}") for kind in kinds[0]),
+            *(skip_backlog(f"{kind}-{name}") for kind in kinds[1]),
+            *([reset_to_start("offline")] if line == CLIENT_LINES[0] else []),
+            home=site.home / f"mqadmin-{line}",
+            line=line,
+        )
     assert not [text for text in printed if "xception" in text], printed
     assert site.committed("offline") == [0] * QUEUES
     assert site.order("offline").state is ResetState.APPLIED
