@@ -16,6 +16,9 @@ from tanist.client import Consumer, Message, Producer, Start
 from tanist.protocol.response_errors import NoPermission
 from tanist.testing import EmbeddedBroker
 from tests.support.consuming import TOPIC, Handled, Turnstile, in_loop, own_queues, running, send, until
+from tests.support.site import wait_until
+from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
+from tests.support.topics import create_topic, route_brokers
 
 GROUP = "billing"
 COUNT = 20
@@ -24,8 +27,8 @@ COUNT = 20
 class Operator:
     """Runs the command line beside the event loop in which brokers and consumers live."""
 
-    def __init__(self, broker: EmbeddedBroker, folder: Path) -> None:
-        self._namesrv = broker.namesrv
+    def __init__(self, namesrv: str, folder: Path) -> None:
+        self._namesrv = namesrv
         self.plan = folder / "plan.json"
 
     async def runs(self, command: str, *arguments: str) -> Result:
@@ -49,10 +52,10 @@ class Operator:
         return result.stdout
 
 
-def consumer_of(broker: EmbeddedBroker, instance: str, **other: Any) -> Consumer:
+def consumer_of(namesrv: str, instance: str, **other: Any) -> Consumer:
     return Consumer(
         group=GROUP,
-        namesrv=broker.namesrv,
+        namesrv=namesrv,
         topics={TOPIC: "*"},
         start=Start.FIRST,
         instance=instance,
@@ -68,11 +71,11 @@ def targets(plan: dict[str, Any]) -> dict[int, int]:
 def test_a_group_goes_back_is_confirmed_verified_and_taken_back(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedBroker(topics={TOPIC: 2}) as broker:
-            operator, handled = Operator(broker, tmp_path), Handled()
+            operator, handled = Operator(broker.namesrv, tmp_path), Handled()
             sent = await send(broker.namesrv, COUNT)
             async with (
-                consumer_of(broker, "one") as one,
-                consumer_of(broker, "two") as two,
+                consumer_of(broker.namesrv, "one") as one,
+                consumer_of(broker.namesrv, "two") as two,
                 running(one, handled),
                 running(two, handled),
             ):
@@ -105,11 +108,11 @@ def test_a_group_goes_back_is_confirmed_verified_and_taken_back(tmp_path: Path) 
 def test_every_client_of_a_broadcasting_group_moves_and_says_so(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
-            operator, first, second = Operator(broker, tmp_path), Handled(), Handled()
+            operator, first, second = Operator(broker.namesrv, tmp_path), Handled(), Handled()
             await send(broker.namesrv, COUNT)
             async with (
-                consumer_of(broker, "one", broadcasting=True, offsets_dir=tmp_path) as one,
-                consumer_of(broker, "two", broadcasting=True, offsets_dir=tmp_path) as two,
+                consumer_of(broker.namesrv, "one", broadcasting=True, offsets_dir=tmp_path) as one,
+                consumer_of(broker.namesrv, "two", broadcasting=True, offsets_dir=tmp_path) as two,
                 running(one, first),
                 running(two, second),
             ):
@@ -126,13 +129,13 @@ def test_every_client_of_a_broadcasting_group_moves_and_says_so(tmp_path: Path) 
 def test_an_offline_group_starts_where_it_was_put_and_each_target_is_found(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
-            operator = Operator(broker, tmp_path)
+            operator = Operator(broker.namesrv, tmp_path)
             async with Producer(group="senders", namesrv=broker.namesrv) as producer:
                 receipts = [
                     await producer.send(Message(TOPIC, b"%d" % number, keys=[f"o-{number}"]))
                     for number in range(COUNT)
                 ]
-            async with consumer_of(broker, "one") as one, running(one, handled := Handled()):
+            async with consumer_of(broker.namesrv, "one") as one, running(one, handled := Handled()):
                 await until(lambda: len(handled.messages) == COUNT)
             assert targets(await operator.plans(f"message={receipts[7].message_id}")) == {0: 7}
             assert targets(await operator.plans(f"message={receipts[8].offset_id}")) == {0: 8}
@@ -143,7 +146,7 @@ def test_an_offline_group_starts_where_it_was_put_and_each_target_is_found(tmp_p
             assert any("nobody of the group is online" in text for text in plan["warnings"])
             assert "1 of 1 queues are changed" in await operator.does("apply", "--yes")
             await operator.does("verify")
-            async with consumer_of(broker, "two") as two, running(two, again := Handled()):
+            async with consumer_of(broker.namesrv, "two") as two, running(two, again := Handled()):
                 await until(lambda: len(again.messages) == COUNT - 15)
             assert again.messages[0].queue_offset == 15
 
@@ -153,7 +156,7 @@ def test_an_offline_group_starts_where_it_was_put_and_each_target_is_found(tmp_p
 def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
-            operator = Operator(broker, tmp_path)
+            operator = Operator(broker.namesrv, tmp_path)
             unknown = await operator.runs("resetOffset plan", "-g", GROUP, "-t", TOPIC, "--to", "earliest")
             assert isinstance(unknown.exception, ResetRefused)
             assert f"knows a group {GROUP}" in str(unknown.exception)
@@ -177,11 +180,11 @@ def test_a_backlog_is_skipped_when_another_has_approved_it(
     async def scenario() -> None:
         settings = {"resetNeedsApproval": "true"}
         async with EmbeddedBroker(topics={TOPIC: 1}, settings=settings) as broker:
-            operator = Operator(broker, tmp_path)
+            operator = Operator(broker.namesrv, tmp_path)
             await send(broker.namesrv, COUNT)
             slow = Turnstile()
             slow.allow(1)
-            async with consumer_of(broker, "one") as consumer, running(consumer, slow, concurrency=1):
+            async with consumer_of(broker.namesrv, "one") as consumer, running(consumer, slow, concurrency=1):
                 await until(lambda: len(slow.messages) == 1)
                 await consumer.commit()
                 asked = await operator.runs("skipAccumulatedMessage", "-g", GROUP, "-t", TOPIC)
@@ -216,3 +219,29 @@ def test_a_backlog_is_skipped_when_another_has_approved_it(
     positions = [next(at for at, line in enumerate(told) if words in line) for words in story]
     assert positions[:5] == sorted(positions[:5])
     assert f"topic={TOPIC}, group={GROUP}, clientId=127.0.0.1@one" in told[positions[5]]
+
+
+def test_one_order_moves_a_group_at_two_brokers(tmp_path: Path) -> None:
+    async def scenario(namesrv: str) -> None:
+        operator, handled = Operator(namesrv, tmp_path), Handled()
+        await send(namesrv, COUNT)
+        async with consumer_of(namesrv, "one") as one, running(one, handled):
+            await until(lambda: len(handled.messages) == COUNT)
+            await one.commit()
+            plan = await operator.plans("earliest")
+            assert {queue["brokerName"] for queue in plan["queues"]} == {"broker-a", "broker-b"}
+            assert "1 of 1 client confirmed" in await operator.does("apply", "--yes")
+            await until(lambda: len(handled.messages) == 2 * COUNT)
+            assert "it holds" in await operator.does("verify")
+            orders = json.loads((await operator.runs("resetOffset list", "--json")).stdout)["orders"]
+            assert [order["orderId"] for order in orders] == [plan["planId"]] * 2
+
+    with (
+        NameServerProcess(tmp_path / "names") as names,
+        BrokerProcess(tmp_path / "a", names.address, name="broker-a") as broker_a,
+        BrokerProcess(tmp_path / "b", names.address, name="broker-b") as broker_b,
+    ):
+        for broker in (broker_a, broker_b):
+            create_topic(broker.address, TOPIC, queue_count=2)
+        wait_until(lambda: len(route_brokers(names.address, TOPIC)) == 2)
+        in_loop(scenario(names.address))

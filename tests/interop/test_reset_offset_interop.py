@@ -24,7 +24,8 @@ class Operator:
 
     def __init__(self, namesrv: str, folder: Path) -> None:
         self._namesrv = namesrv
-        self.plan = str(folder / "plan.json")
+        self._folder = folder
+        self.plan = ""
 
     async def runs(self, *words: str) -> Result:
         arguments = ["admin", *words]
@@ -38,6 +39,7 @@ class Operator:
         return result.stdout
 
     async def plans(self, target: str) -> dict[str, Any]:
+        self.plan = str(self._folder / f"{target}.json")
         words = ("plan", "-g", GROUP, "-t", TOPIC, "--to", target, "-o", self.plan, "--json")
         return json.loads(await self.resets(*words))
 
@@ -69,7 +71,7 @@ def test_a_group_of_a_stock_broker_is_moved_offline_and_online_and_no_receipt_is
         async with consumer(namesrv) as second, running(second, again := Handled()):
             await until(lambda: bool(second.assignment))
             # Online: this broker can only be told a time, and tells its clients.
-            await operator.plans("offset=5")
+            await operator.plans("offset=4")
             refused = await operator.runs("resetOffset", "apply", operator.plan, "--yes")
             assert "to a time only" in str(refused.exception)
             plan = await operator.plans(str(handled.messages[5].store_timestamp_ms))

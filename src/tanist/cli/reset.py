@@ -9,11 +9,12 @@ import click
 from rich.console import Console
 
 from tanist.admin.resets.aiming import name_of
-from tanist.admin.resets.applying import check_places, message_queue
+from tanist.admin.resets.applying import check_places
 from tanist.admin.resets.checking import Checked, check_plan
 from tanist.admin.resets.deciding import all_orders, decide_everywhere
 from tanist.admin.resets.journal import Journal, journal_path
 from tanist.admin.resets.places import find_places
+from tanist.admin.resets.plan import message_queue
 from tanist.admin.resets.plan import to_json as plan_to_json
 from tanist.admin.resets.plan_file import read_plan, write_plan
 from tanist.admin.resets.planning import Wish, make_plan

@@ -3,6 +3,6 @@
 Pure: ``times`` and ``targets`` (what an operator asks for), ``aiming`` (where that is in each queue),
 ``plan`` and ``plan_file``, ``cautions`` (what to think of first), ``journal`` (what is done), ``tally`` (who
 has followed), ``progress``, ``judging`` (whether it holds). On the wire: ``places`` (whom to address),
-``reading``, ``finding``, ``planning``, ``orders``, ``applying``, ``checking``, ``undoing``, and ``stock`` for
-brokers that know no orders.
+``reading``, ``finding``, ``planning``, ``orders``, ``applying``, ``checking``, ``undoing``, ``deciding``;
+``stock`` and ``at_stock`` for brokers that know no orders, ``by_time`` for what ``mqadmin`` would do.
 """

@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tanist.admin.resets.applying import message_queue
 from tanist.admin.resets.journal import Journal
 from tanist.admin.resets.judging import HOLDS, Verdict, judge
 from tanist.admin.resets.orders import order_of
 from tanist.admin.resets.places import Place, Places
-from tanist.admin.resets.plan import Plan, PlannedQueue
+from tanist.admin.resets.plan import Plan, PlannedQueue, message_queue
 from tanist.admin.resets.progress import Outcome
 from tanist.admin.resets.reading import GroupReader, in_parallel
 from tanist.admin.resets.tally import Tally, tally

@@ -13,6 +13,7 @@ import msgspec
 
 from tanist.admin.resets.plan import Plan
 from tanist.admin.resets.refused import ResetRefused
+from tanist.clock import Clock, SystemClock
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -64,8 +65,9 @@ def journal_path(plan_path: Path) -> Path:
 class Journal:
     """The file. A step is in it, and on the disk, before the next one is done."""
 
-    def __init__(self, path: Path, plan: Plan) -> None:
+    def __init__(self, path: Path, plan: Plan, clock: Clock | None = None) -> None:
         self._path = path
+        self._clock = clock or SystemClock()
         self._plan_id = plan.plan_id
         data = path.read_bytes() if path.exists() else b""
         try:
@@ -85,14 +87,13 @@ class Journal:
         self,
         broker_name: str,
         *,
-        at_ms: int,
         way: str,
         before: dict[int, int] | None = None,
         done: Sequence[int] = (),
     ) -> None:
         entry = JournalEntry(
             plan_id=self._plan_id,
-            at_ms=at_ms,
+            at_ms=self._clock.now_ms(),
             broker_name=broker_name,
             way=way,
             before=before or {},

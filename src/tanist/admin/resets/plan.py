@@ -10,6 +10,7 @@ import msgspec
 from tanist.admin.resets.aiming import Aimed, shown_queue
 from tanist.admin.resets.targets import QueueName
 from tanist.model.groups import MessageModel
+from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.base import Body
 
 PLAN_VERSION = 1
@@ -124,6 +125,11 @@ class Plan(Body, frozen=True, kw_only=True):
         of_queues = [f"{_shortened(names)}: {text}" for text, names in by_text.items()]
         of_clients = [f"{client.client_id}: {text}" for client in self.clients for text in client.warnings]
         return [*self.warnings, *of_clients, *of_queues]
+
+
+def message_queue(plan: Plan, queue: PlannedQueue) -> MessageQueue:
+    """A planned queue by its full name."""
+    return MessageQueue(topic=plan.topic, broker_name=queue.broker_name, queue_id=queue.queue_id)
 
 
 def planned(aimed: Iterable[Aimed]) -> list[PlannedQueue]:

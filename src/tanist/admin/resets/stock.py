@@ -33,9 +33,11 @@ class StockWay(StrEnum):
     """It finds the targets of a time itself and tells its clients."""
 
 
-def choose_way(plan: Plan, broker_name: str, *, is_online: bool, is_server_side: bool) -> StockWay:
+def choose_way(
+    plan: Plan, broker_name: str, *, is_broadcast: bool, is_online: bool, is_server_side: bool
+) -> StockWay:
     """How to do exactly what the plan says. Raises ResetRefused if the broker has no way to."""
-    if plan.is_broadcast:
+    if is_broadcast:
         raise ResetRefused(
             f"{broker_name} is no Tanist broker: it can not reset a broadcasting group, whose clients keep "
             "their offsets themselves; stop them and edit their offsets.json"

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from tanist.admin.resets.aiming import aim
-from tanist.admin.resets.applying import message_queue
 from tanist.admin.resets.journal import BrokerDone, Journal
 from tanist.admin.resets.orders import order_of
 from tanist.admin.resets.places import Place, Places
-from tanist.admin.resets.plan import Plan, planned
+from tanist.admin.resets.plan import Plan, message_queue, planned
 from tanist.admin.resets.planning import new_plan_id
 from tanist.admin.resets.reading import GroupReader, in_parallel
 from tanist.admin.resets.refused import ResetRefused

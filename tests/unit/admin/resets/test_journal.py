@@ -26,9 +26,9 @@ def test_a_line_that_a_crash_cut_is_written_over_and_all_others_count(tmp_path: 
     path = tmp_path / "j"
     journal = Journal(path, PLAN)
     assert not journal.has_begun
-    journal.write("a", at_ms=1, way="15", before={number: number for number in range(1_000)})
+    journal.write("a", way="15", before={number: number for number in range(1_000)})
     for number in range(500):
-        journal.write("a", at_ms=2, way="15", done=[number])
+        journal.write("a", way="15", done=[number])
     whole = path.read_bytes()
     for cut in (1, 10):
         path.write_bytes(whole[:-cut])
@@ -36,12 +36,12 @@ def test_a_line_that_a_crash_cut_is_written_over_and_all_others_count(tmp_path: 
         assert again.has_begun
         assert again.done_at("a").done == set(range(499))
         assert len(again.done_at("a").before) == 1_000
-        again.write("a", at_ms=3, way="15", done=[499])
+        again.write("a", way="15", done=[499])
         assert Journal(path, PLAN).done_at("a").done == set(range(500))
 
 
 def test_another_plans_lines_do_not_count(tmp_path: Path) -> None:
-    Journal(tmp_path / "j", PLAN).write("a", at_ms=1, way="15", done=[0])
+    Journal(tmp_path / "j", PLAN).write("a", way="15", done=[0])
     other = msgspec.structs.replace(PLAN, plan_id="other")
     assert not Journal(tmp_path / "j", other).has_begun
 
