@@ -121,7 +121,7 @@ def by_python(header: bytes, body: bytes) -> tuple[Any, ...]:
             queue_offset=NEXT_OFFSET,  # pyright: ignore[reportArgumentType]
             unique_key=unique_key,
         )
-        return (*laid, (TOPIC, request.queue_id), NEXT_OFFSET, answer)
+        return (*laid, (TOPIC, request.queue_id), NEXT_OFFSET, answer, command.flag)
 
 
 def by_c(header: bytes, body: bytes) -> tuple[Any, ...] | None:

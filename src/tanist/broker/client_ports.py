@@ -12,6 +12,7 @@ from functools import partial
 from tanist.broker.acl import AccessGuard, Needs, topic_at
 from tanist.broker.handlers import all_routes, clients, fast_routes
 from tanist.broker.handlers.pull import PullHandler
+from tanist.broker.handlers.send import SendHandler
 from tanist.broker.handlers.standing import StandingHandler
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.slave_consume.gate import ReadGate
@@ -23,7 +24,15 @@ from tanist.broker.state import BrokerState
 from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.errors import ConfigError
 from tanist.model.host import FAST_PORT_DISTANCE
-from tanist.remoting import Connection, Handler, RemotingClient, RemotingServer, ServerLimits, TlsSettings
+from tanist.remoting import (
+    Connection,
+    Express,
+    Handler,
+    RemotingClient,
+    RemotingServer,
+    ServerLimits,
+    TlsSettings,
+)
 
 _CLOSE_GRACE_S = 1.0
 _LINGER_S = 0.2
@@ -62,7 +71,10 @@ class ClientPorts:
         right.listeners += [self._standings.on_permitted, self.gate.on_permitted, relays.on_permitted]
 
     def serve_as_master(self, keeper: TransactionKeeper) -> None:
-        self._use(self._routes(keeper))
+        sends = SendHandler(self._state)
+        # Where there is more to check, that is done with Commands.
+        is_open = self._guard is None and self._state.read_right is None
+        self._use(self._routes(keeper, sends), sends.express if is_open else None)
 
     def serve_as_slave(self) -> None:
         replication = self._state.replication
@@ -100,8 +112,12 @@ class ClientPorts:
         except OSError as error:
             raise port_error(settings, error) from error
 
-    def _routes(self, keeper: TransactionKeeper | None = None) -> dict[int, Handler]:
-        routes = all_routes(self._state, self._pulls, keeper or self._keeper) | self._standings.routes()
+    def _routes(
+        self, keeper: TransactionKeeper | None = None, sends: SendHandler | None = None
+    ) -> dict[int, Handler]:
+        sends = sends or SendHandler(self._state)
+        routes = all_routes(self._state, sends, self._pulls, keeper or self._keeper)
+        routes |= self._standings.routes()
         right = self._state.read_right
         return routes if right is None else obeying(routes, right)
 
@@ -109,14 +125,14 @@ class ClientPorts:
         right = self._state.read_right
         return right is not None and right.is_readable
 
-    def _use(self, routes: dict[int, Handler]) -> None:
+    def _use(self, routes: dict[int, Handler], express: Express | None = None) -> None:
         if self._relays is not None:
             routes = self._relays.relaying(routes)
         if self._guard is not None:
             needs = Needs(self._state.settings, partial(topic_at, self._state.store))
             routes = self._guard.guard(routes, needs)
-        self._main.use(routes)
-        self._fast.use(fast_routes(routes))
+        self._main.use(routes, express)
+        self._fast.use(fast_routes(routes), express)
 
     def _on_close(self, connection: Connection) -> None:
         if self._relays is not None:

@@ -15,9 +15,9 @@ from tanist.model.message import Appended
 from tanist.model.offsets import QueueOffset
 from tanist.model.property_names import WAIT
 from tanist.model.topics import RETRY_PREFIX, TopicConfig
-from tanist.protocol.codes import FLAG_ONE_WAY
+from tanist.protocol.codes import FLAG_ONE_WAY, FLAG_RESPONSE
 from tanist.protocol.command import Command
-from tanist.protocol.frame import SEND_ANSWER_TEXTS
+from tanist.protocol.frame import SEND_ANSWER_TEXTS, whole_send
 from tanist.protocol.properties import encode_properties
 from tanist.remoting import Connection
 
@@ -27,10 +27,10 @@ except ImportError:
     native = None
 
 if TYPE_CHECKING:
-    from tanist.protocol._native import Plan
+    from tanist.protocol._native import Plan, Taken
 
 FOLLOWS = b""
-"""In place of an answer: it is on its way, and is sent when the message is safe."""
+"""In place of an answer: it is sent when the message is safe, or nobody waits for one."""
 _NO_WAIT = encode_properties({WAIT: "false"}).rstrip(b"\x02")
 
 
@@ -49,34 +49,13 @@ class QuickSends:
 
         None if nothing was done: go step by step.
         """
-        state = self._state
-        log = state.store.log
-        pending = state.writer.pending
-        is_waiting = pending.is_on
-        if native is None or command.header_json is None or (is_waiting and not pending.has_room):
-            return None
-        if state.topics.table is not self._table:
-            self._table = state.topics.table
-            self._queue_counts.clear()
-        if log.next_queue_offsets is not self._plan[1]:
-            self._plan = self._make_plan()
-        now_ms = state.clock.now_ms()
-        taken = native.take_send(
-            command.header_json, command.body, connection.peer_host, self._plan, log.log_end, now_ms
-        )
-        if taken is None:
-            return None
-        records, entries, keyed, queue, queue_offset, answer = taken
-        if is_waiting and _NO_WAIT in records:
-            # It may be among the properties or in the body; to tell that is not for here.
-            return None
-        place = Appended(log.log_end, QueueOffset(queue_offset), len(records), now_ms, entries, keyed)
-        if not state.writer.append_laid(queue, place, records):
-            return None
-        if not is_waiting or command.flag & FLAG_ONE_WAY:
-            return answer
-        pending.answer_when_safe(place, connection, answer)
-        return FOLLOWS
+        header = command.header_json
+        return None if header is None else self._take(header, command.body, connection)
+
+    def take_read(self, data: bytes, connection: Connection) -> bytes | None:
+        """The same with all that was read from a connection at once, if that is one send."""
+        whole = whole_send(data)
+        return None if whole is None else self._take(*whole, connection)
 
     def learn(self, topic: TopicConfig) -> None:
         """A send to this topic was taken step by step: the next ones may be quick.
@@ -86,6 +65,42 @@ class QuickSends:
         name = topic.topic_name
         if is_open_to_sends(name) and not topic.is_ordered and not name.startswith(RETRY_PREFIX):
             self._queue_counts[name] = max(topic.read_queue_count, topic.write_queue_count)
+
+    def _take(self, header: bytes, body: bytes | memoryview, connection: Connection) -> bytes | None:
+        pending, log, now_ms = self._state.writer.pending, self._state.store.log, self._state.clock.now_ms()
+        is_waiting = pending.is_on
+        if is_waiting and not pending.has_room:
+            return None
+        taken = self._lay_out(header, body, connection.peer_host, now_ms)
+        if taken is None:
+            return None
+        records, entries, keyed, queue, queue_offset, answer, flag = taken
+        # It may be among the properties or in the body; to tell that is not for here.
+        may_not_wait = is_waiting and _NO_WAIT in records
+        place = Appended(log.log_end, QueueOffset(queue_offset), len(records), now_ms, entries, keyed)
+        if may_not_wait or not self._state.writer.append_laid(queue, place, records):
+            return None
+        if flag & FLAG_ONE_WAY:
+            return FOLLOWS
+        if not is_waiting:
+            return answer
+        pending.answer_when_safe(place, connection, answer)
+        return FOLLOWS
+
+    def _lay_out(
+        self, header: bytes, body: bytes | memoryview, born_host: bytes, now_ms: int
+    ) -> "Taken | None":
+        """Record, entries and answer of a send, for the log's end; None if it is not plain, or no request."""
+        if native is None:
+            return None
+        state, log = self._state, self._state.store.log
+        if state.topics.table is not self._table:
+            self._table = state.topics.table
+            self._queue_counts.clear()
+        if log.next_queue_offsets is not self._plan[1]:
+            self._plan = self._make_plan()
+        taken = native.take_send(header, body, born_host, self._plan, log.log_end, now_ms)
+        return None if taken is None or taken[-1] & FLAG_RESPONSE else taken
 
     def _make_plan(self) -> "Plan":
         """What C has to know beside the message."""

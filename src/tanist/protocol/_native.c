@@ -585,7 +585,8 @@ static PyObject *lay_send(const Plan *plan, Common *common, const SendHeader *he
             cursor.entry = (uint8_t *)PyBytes_AS_STRING(entries);
             int32_t flag = (int32_t)header->numbers['h' - 'a'];
             if (put_message(common, &cursor, body, properties, plan->stamp, flag) == 1)
-                taken = Py_BuildValue("(OOOOLO)", records, entries, cursor.keyed, queue, (long long)queue_offset, answer);
+                taken = Py_BuildValue("(OOOOLOL)", records, entries, cursor.keyed, queue, (long long)queue_offset, answer,
+                                      (long long)header->flag);
         }
     }
     Py_XDECREF(queue);

@@ -3,7 +3,7 @@ from typing import TypeAlias
 from tanist.model.message import Message
 
 Plan: TypeAlias = tuple[dict[str, int], dict[tuple[str, int], int], bytes, bytes, int, tuple[bytes, ...]]
-Taken: TypeAlias = tuple[bytes, bytes, list[tuple[int, int, int]], tuple[str, int], int, bytes]
+Taken: TypeAlias = tuple[bytes, bytes, list[tuple[int, int, int]], tuple[str, int], int, bytes, int]
 Walked: TypeAlias = tuple[int, int, list[tuple[str, int, int, bytes, int]], list[tuple[int, int, int]], int]
 
 def lay_out(

@@ -14,7 +14,7 @@ from tanist.model.offsets import QueueOffset
 from tanist.protocol.codes import FLAG_RESPONSE, OUR_VERSION, HeaderEncoding
 from tanist.protocol.command import Command
 from tanist.protocol.header_binary import decode_binary_header, encode_binary_header
-from tanist.protocol.header_json import decode_json_header, encode_json_header
+from tanist.protocol.header_json import SEND_V2_PREFIX, decode_json_header, encode_json_header
 from tanist.protocol.headers.pull import PullMessageResponse
 from tanist.protocol.headers.send import DEFAULT_REGION, SendMessageResponse
 
@@ -29,6 +29,7 @@ __all__ = [
     "encode_pull_head",
     "encode_send_answer",
     "first_request",
+    "whole_send",
     "with_code",
 ]
 
@@ -145,6 +146,18 @@ class FrameDecoder:
                 f"a header of {word & _HEADER_BYTES_MASK} bytes does not fit a frame of {frame_bytes}"
             )
         return frame_bytes, word
+
+
+def whole_send(data: bytes) -> tuple[bytes, memoryview] | None:
+    """The JSON header and the body of a read that is one SEND_MESSAGE_V2 and nothing else; else None."""
+    if not data.startswith(SEND_V2_PREFIX, _PREFIX_BYTES):
+        return None
+    # The word is the header's length: the encoding in its first byte is 0.
+    total, word = _PREFIX.unpack_from(data)
+    header_end = _PREFIX_BYTES + word
+    if _TOTAL_BYTES + total != len(data) or header_end > len(data):
+        return None
+    return data[_PREFIX_BYTES:header_end], memoryview(data)[header_end:]
 
 
 def first_request(data: bytes) -> Command | None:

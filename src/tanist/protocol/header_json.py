@@ -43,7 +43,8 @@ _COUNT_FROM_BYTES = len('"k":"",') * MAX_EXT_FIELDS
 """A header shorter than this has no room for so many fields that it matters."""
 
 _SEND_V2 = int(RequestCode.SEND_MESSAGE_V2)
-_SEND_V2_PREFIX = b'{"code":%d,' % _SEND_V2
+SEND_V2_PREFIX = b'{"code":%d,' % _SEND_V2
+"""What the header of the hottest request begins with, as Java writes it."""
 _PULL_PREFIX = b'{"code":%d,' % RequestCode.PULL_MESSAGE
 
 _H = TypeVar("_H", bound=Header)
@@ -140,7 +141,7 @@ def _decode_tidy(header: bytes, body: memoryview) -> Command | None:
     """
     if header.startswith(_PULL_PREFIX):
         return _decode_whole(_PULL_DECODER, header, body)
-    if not header.startswith(_SEND_V2_PREFIX):
+    if not header.startswith(SEND_V2_PREFIX):
         return None
     if native is not None and (found := native.send_envelope(header)) is not None:
         opaque, flag, language, version = found

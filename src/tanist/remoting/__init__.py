@@ -6,7 +6,7 @@ them: ``outstanding``, ``replies``, ``watch``, ``held``, ``line_budget``.
 """
 
 from tanist.remoting.client import RemotingClient
-from tanist.remoting.connection import Connection, Handler
+from tanist.remoting.connection import Connection, Express, Handler
 from tanist.remoting.server import RemotingServer, bind_port, stop_listening
 from tanist.remoting.settings import ClientLimits, ServerLimits
 from tanist.remoting.tls import ClientAuth, TlsMode, TlsSettings
@@ -17,6 +17,7 @@ __all__ = [
     "ClientLimits",
     "CloseCause",
     "Connection",
+    "Express",
     "Handler",
     "RemotingClient",
     "RemotingServer",

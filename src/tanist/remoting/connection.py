@@ -40,6 +40,9 @@ from tanist.remoting.watch import CloseCause, Seen, Watch
 Handler: TypeAlias = Callable[[Command, "Connection"], Command | bytes | Pieces | None]
 """Answers a request at once, or returns None: for a one-way request, or to answer with ``send`` later."""
 
+Express: TypeAlias = Callable[[bytes, "Connection"], bytes | None]
+"""Offered each read before it is cut into frames. Its answer, empty if none is due now; None: not taken."""
+
 MAX_WAITING_BYTES = 2 * MAX_FRAME_BYTES
 """What may wait for a peer at most, pushed requests and late answers included."""
 # is_lingering, linger_s: a close that resets the connection
@@ -120,7 +123,7 @@ class Connection(asyncio.Protocol):
             "_reason",
         ),
         *("_socket", "_unsent", "_unsent_bytes", "_watch", "_wire", "_written_bytes"),
-        *("owner_state", "peer", "peer_host"),
+        *("express", "owner_state", "peer", "peer_host"),
     )
 
     _wire: Wire
@@ -136,6 +139,8 @@ class Connection(asyncio.Protocol):
         self.peer = "?"
         self.peer_host = b""
         self.owner_state: object | None = None
+        self.express: Express | None = None
+        """Takes what needs no handler, as long as nothing of an earlier read waits."""
         self._handlers = handlers
         self._limits = limits
         self._keeper = keeper
@@ -330,6 +335,12 @@ class Connection(asyncio.Protocol):
         if self._cause is not None:
             return
         self._read_count += 1
+        if self.express is not None and self._is_level and (answer := self.express(data, self)) is not None:
+            self._frame_count += 1
+            if answer:
+                self._keep(answer)
+                self._flush()
+            return
         frames = self._decoder.feed(data)
         if self._backlog is None:
             self._serve(frames)
@@ -398,6 +409,11 @@ class Connection(asyncio.Protocol):
         self._flush()
         if self._cause is not None:
             self._wire.close()
+
+    @property
+    def _is_level(self) -> bool:
+        """Whether nothing waits: of what was read, or for the peer."""
+        return not self._decoder.partial and self._backlog is None and not self._held_bytes
 
     def _answer(self, request: Command) -> bytes | Pieces | None:
         handler = self._handlers.get(request.code)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from tanist.errors import ConfigError
-from tanist.remoting.connection import Connection, Handler
+from tanist.remoting.connection import Connection, Express, Handler
 from tanist.remoting.connections import Connections
 from tanist.remoting.settings import ServerLimits
 from tanist.remoting.tls import TlsMode, TlsSettings, server_context
@@ -72,6 +72,7 @@ class RemotingServer:
     ) -> None:
         # One and the same mapping for all connections, so that ``use`` reaches those that are open.
         self._handlers = dict(handlers)
+        self._express: Express | None = None
         self._limits = limits or ServerLimits()
         self._connection_limits = self._limits.connection
         tls = tls or TlsSettings()
@@ -86,10 +87,13 @@ class RemotingServer:
         )
         self._listener: asyncio.Server | None = None
 
-    def use(self, handlers: Mapping[int, Handler]) -> None:
+    def use(self, handlers: Mapping[int, Handler], express: Express | None = None) -> None:
         """Serve these from the next request on, also on connections that are open."""
         self._handlers.clear()
         self._handlers.update(handlers)
+        self._express = express
+        for connection in self._connections:
+            connection.express = express
 
     @property
     def port(self) -> int:
@@ -148,6 +152,7 @@ class RemotingServer:
 
     def _accept(self) -> asyncio.Protocol:
         connection = Connection(self._handlers, self._connection_limits, self._connections, holds_back=True)
+        connection.express = self._express
         if self._context is None:
             return connection
         return TlsGate(

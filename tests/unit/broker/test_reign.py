@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tanist.broker import quick_send
-from tanist.broker.handlers import messages, retries, send
+from tanist.broker.handlers import messages, retries
+from tanist.broker.handlers.send import SendHandler
 from tanist.broker.reign import Reign
 from tanist.errors import ConnectionLost, MQError, ResponseError
 from tanist.ha.replicas import Replica
@@ -61,7 +62,7 @@ class _Master(PlayedSlaves):
         self.state.topics.put(TopicConfig(topic_name=TOPIC, read_queue_count=4, write_queue_count=4))
         self.state.groups.put(SubscriptionGroupConfig(group_name=GROUP))
         self.connection = FakeConnection()
-        self.routes = {**send.routes(self.state), **retries.routes(self.state)}
+        self.routes = {**SendHandler(self.state).routes(), **retries.routes(self.state)}
 
     def grant(self) -> None:
         self.reign.lease.on_granted(2, sent_s=self.clock.monotonic_s(), timeout_s=LEASE_S)

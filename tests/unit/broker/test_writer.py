@@ -10,6 +10,7 @@ import pytest
 from tanist.broker import writer as writer_module
 from tanist.broker.handlers import all_routes
 from tanist.broker.handlers.pull import PullHandler
+from tanist.broker.handlers.send import SendHandler
 from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.broker.writer import LogWriter
 from tanist.errors import CorruptRecord, DiskFull, DivergedLog, NotWritable, OffsetOutOfRange
@@ -85,7 +86,7 @@ def test_a_request_finds_what_was_acknowledged_before_it(tmp_path: Path) -> None
         async with working_broker(tmp_path) as broker:
             state = broker.state
             state.writer = LogWriter(state.store, broker.flusher, pause_s=60)
-            asker = Asker(all_routes(state, PullHandler(state), TransactionKeeper(state)))
+            asker = Asker(all_routes(state, SendHandler(state), PullHandler(state), TransactionKeeper(state)))
             for number in range(3):
                 state.writer.append(make_message(number))
                 await turns(3)

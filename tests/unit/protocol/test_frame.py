@@ -16,6 +16,7 @@ from tanist.protocol.frame import (
     encode_pull_head,
     encode_send_answer,
     first_request,
+    whole_send,
     with_code,
 )
 from tanist.protocol.headers.pull import PullMessageResponse
@@ -205,6 +206,23 @@ def test_the_head_of_a_pull_answer_from_the_template_is_the_one_written_the_long
         body_bytes=len(body),
     )
     assert head + body == encode_command(request.reply(code, answer, remark="OFFSET_TOO_SMALL", body=body))
+
+
+def test_a_read_that_is_one_send_is_told_from_all_others() -> None:
+    send = encode_command(Command.request(RequestCode.SEND_MESSAGE_V2, body=b"body"))
+    whole = whole_send(send)
+    assert whole is not None
+    (command,) = FrameDecoder().feed(send)
+    assert (whole[0], bytes(whole[1])) == (command.header_json, b"body")
+    others = [
+        encode_command(Command.request(RequestCode.HEART_BEAT)),
+        encode_command(Command.request(RequestCode.SEND_MESSAGE_V2, encoding=HeaderEncoding.BINARY)),
+        *(send[:size] for size in range(len(send))),
+        send + b"\0",
+        send + send,
+        send[:4] + (len(send) - 7).to_bytes(4, "big") + send[8:],
+    ]
+    assert [whole_send(other) for other in others] == [None] * len(others)
 
 
 def test_a_decoder_tells_whether_it_waits_for_the_rest_of_a_frame() -> None:

@@ -174,6 +174,33 @@ def test_the_frames_of_one_read_are_answered_with_one_write() -> None:
     in_loop(scenario)
 
 
+def test_a_read_is_offered_whole_first_and_what_is_not_taken_goes_the_usual_way() -> None:
+    offered: list[bytes] = []
+
+    def take(data: bytes, _connection: Connection) -> bytes | None:
+        offered.append(data)
+        asked = next(iter(FrameDecoder().feed(data)), None)
+        if asked is None or asked.code != ECHO:
+            return None
+        return b"" if asked.body == b"later" else encode_command(asked.reply(body=b"express"))
+
+    def scenario() -> None:
+        scene = Scene()
+        scene.connection.express = take
+        scene.receive(ask(ECHO, 1))
+        scene.receive(ask(ECHO, 2, body=b"later"))
+        scene.receive(ask(BIG, 3))
+        frame = encode_command(ask(ECHO, 4, body=b"x"))
+        scene.connection.data_received(frame[:9])
+        scene.connection.data_received(frame[9:])
+        answers = [(answer.opaque, bytes(answer.body)[:8]) for answer in scene.transport.answers()]
+        assert answers == [(1, b"express"), (3, bytes(8)), (4, b"x")]
+        # The rest of a frame is not offered.
+        assert len(offered) == 4
+
+    in_loop(scenario)
+
+
 def test_frames_that_are_kept_leave_in_one_write_and_not_on_a_closed_connection() -> None:
     def scenario() -> None:
         scene = Scene()

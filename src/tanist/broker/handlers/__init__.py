@@ -18,12 +18,12 @@ from tanist.broker.handlers import (
     reset_questions,
     resets,
     retries,
-    send,
     slave_consume,
     topics,
     transactions,
 )
 from tanist.broker.handlers.pull import PullHandler
+from tanist.broker.handlers.send import SendHandler
 from tanist.broker.state import BrokerState
 from tanist.broker.writer import LogWriter
 from tanist.protocol.codes import RequestCode
@@ -32,7 +32,6 @@ from tanist.remoting import Connection, Handler
 from tanist.remoting.replies import Pieces
 
 _FAMILIES = (
-    send,
     retries,
     replies,
     clients,
@@ -53,26 +52,18 @@ _FAMILIES = (
     figures,
     cleaning,
 )
-_BLIND = (
-    RequestCode.SEND_MESSAGE,
-    RequestCode.SEND_MESSAGE_V2,
-    RequestCode.SEND_BATCH_MESSAGE,
-)
-"""What is served without a look at what queues hold."""
 _NOT_ON_FAST_PORT = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 
 
 def all_routes(
-    state: BrokerState, pulls: PullHandler, keeper: transactions.TransactionKeeper
+    state: BrokerState, sends: SendHandler, pulls: PullHandler, keeper: transactions.TransactionKeeper
 ) -> dict[int, Handler]:
     """Every request that the broker's port serves."""
     routes = pulls.routes() | transactions.routes(state, keeper)
     for family in _FAMILIES:
         routes |= family.routes(state)
-    return {
-        code: handler if code in _BLIND else _seeing_all(handler, state.writer)
-        for code, handler in routes.items()
-    }
+    # A send is taken without a look at what queues hold.
+    return sends.routes() | {code: _seeing_all(handler, state.writer) for code, handler in routes.items()}
 
 
 def _seeing_all(handler: Handler, writer: LogWriter) -> Handler:

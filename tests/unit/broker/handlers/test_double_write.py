@@ -9,7 +9,8 @@ import pytest
 
 from tanist.broker import quick_send
 from tanist.broker.consumer_group import Client
-from tanist.broker.handlers import replies, retries, send, transactions
+from tanist.broker.handlers import replies, retries, transactions
+from tanist.broker.handlers.send import SendHandler
 from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.errors import ResponseError
 from tanist.ha.settings import HaSettings
@@ -62,7 +63,7 @@ class _Master:
         self.keeper = TransactionKeeper(self.state)
         self.keeper.open()
         self.routes = {
-            **send.routes(self.state),
+            **SendHandler(self.state).routes(),
             **retries.routes(self.state),
             **replies.routes(self.state),
             **transactions.routes(self.state, self.keeper),
@@ -244,7 +245,7 @@ def test_a_send_that_waits_takes_the_quick_way_too(tmp_path: Path, monkeypatch: 
         def fail(*_arguments: object) -> None:
             raise AssertionError("step by step")
 
-        monkeypatch.setattr(send.SendHandler, "_send", fail)
+        monkeypatch.setattr(SendHandler, "_send", fail)
         master.assert_waits(send_request(properties=PLAIN))
 
     run(tmp_path, scenario)

@@ -16,6 +16,7 @@ import pytest
 
 from tanist.broker.handlers import all_routes, clients
 from tanist.broker.handlers.pull import PullHandler
+from tanist.broker.handlers.send import SendHandler
 from tanist.broker.transactions.keeper import TransactionKeeper
 from tanist.errors import RemoteProtocolError, ResponseError
 from tanist.model.groups import SubscriptionGroupConfig
@@ -238,7 +239,7 @@ def test_whatever_comes_is_answered_or_refused_and_the_broker_goes_on(seed: int,
             keeper = TransactionKeeper(state)
             keeper.open()
             state.store.dispatcher.listeners.append(keeper.on_indexed)
-            routes = all_routes(state, pulls, keeper)
+            routes = all_routes(state, SendHandler(state), pulls, keeper)
             for number in range(REQUESTS_A_CODE):
                 connection = FakeConnection(f"127.0.0.1:{1000 + number}")
                 for code in routes:

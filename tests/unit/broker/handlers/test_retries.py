@@ -6,7 +6,8 @@ from typing import cast
 import msgspec
 import pytest
 
-from tanist.broker.handlers import retries, send
+from tanist.broker.handlers import retries
+from tanist.broker.handlers.send import SendHandler
 from tanist.broker.placing import Placing
 from tanist.broker.settings import BrokerSettings
 from tanist.errors import DiskFull, ResponseError
@@ -47,7 +48,7 @@ class _Retrying:
         state.placing = cast("Placing", _NoDelays())
         self.state = state
         self.connection = FakeConnection()
-        self._routes = retries.routes(state) | send.routes(state)
+        self._routes = retries.routes(state) | SendHandler(state).routes()
 
     def append(self, message: Message | None = None) -> int:
         """Put a message into the log and return its place."""

@@ -7,7 +7,7 @@ import pytest
 
 from tanist.broker import pending as pending_module
 from tanist.broker import quick_send
-from tanist.broker.handlers import send
+from tanist.broker.handlers.send import SendHandler
 from tanist.broker.settings import BrokerSettings
 from tanist.errors import DiskFull, ResponseError
 from tanist.model.topics import HALF_TOPIC, RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC, TopicConfig
@@ -32,9 +32,10 @@ C = ResponseCode
 T = "TopicA"
 
 
-@pytest.fixture(params=["c", "python"], autouse=True)
+@pytest.fixture(params=["express", "c", "python"], autouse=True)
 def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test here is for both."""
+    """Every test here is for all of them."""
+    monkeypatch.setattr(_Sending, "is_express", request.param == "express")
     if request.param == "python":
         for module in (quick_send, header_json, layout):
             monkeypatch.setattr(module, "native", None)
@@ -45,11 +46,15 @@ def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 class _Sending:
     """The send handlers of a working broker, asked as a connection asks them."""
 
+    is_express = False
+    """Whether they are offered the frame before it is cut."""
+
     def __init__(self, broker: WorkingBroker) -> None:
         self.broker = broker
         self.state = broker.state
         self.connection = FakeConnection()
-        self._routes = send.routes(broker.state)
+        self._handler = SendHandler(broker.state)
+        self._routes = self._handler.routes()
 
     def send(
         self,
@@ -78,12 +83,15 @@ class _Sending:
         )
         if is_one_way:
             request.flag |= FLAG_ONE_WAY
-        (received,) = FrameDecoder().feed(encode_command(request))
+        frame = encode_command(request)
+        (received,) = FrameDecoder().feed(frame)
         try:
-            answer = self._routes[code](received, self.connection)
+            answer = self._handler.express(frame, self.connection) if self.is_express else None
+            if answer is None:
+                answer = self._routes[code](received, self.connection)
         except ResponseError as refusal:
             return received.reply(refusal.code, remark=refusal.remark)
-        if answer is None:
+        if not answer:
             return None
         assert isinstance(answer, bytes)
         (shown,) = FrameDecoder().feed(answer)
@@ -429,7 +437,7 @@ class TestSynchronousFlush:
             )
             received_bytes = bytearray(frame)
             (received,) = FrameDecoder().feed(received_bytes)  # pyright: ignore[reportArgumentType]
-            assert send.SendHandler(sending.state).send_v2(received, sending.connection) is None
+            assert SendHandler(sending.state).send_v2(received, sending.connection) is None
             del received
             await asyncio.sleep(0)
             received_bytes.clear()  # Raises BufferError while anybody has a view of it.
