@@ -60,7 +60,7 @@ def filters_are_handed_down_and_change_nothing(spark: "SparkSession", folder: Pa
     frame = spark.read.format("commitlog").load(str(folder / "store"))
     one_queue = frame.where("topic = 'TopicB' AND queueId = 1 AND queueOffset BETWEEN 2 AND 4").drop("body")
     recent = frame.where("storeTimestamp >= '2001-01-01' AND commitLogOffset < 1000").select("msgId")
-    seen: "list[tuple[list[Row], list[Row]]]" = []
+    seen: list[tuple[list[Row], list[Row]]] = []
     for setting in ("true", "false"):
         spark.conf.set(PUSHDOWN, setting)
         seen.append((sorted(one_queue.collect()), sorted(recent.collect())))
