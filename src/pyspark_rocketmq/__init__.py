@@ -6,7 +6,7 @@ what Spark has anyway; the rest follows when the format is used.
 
 from collections.abc import MutableMapping
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 
@@ -32,3 +32,8 @@ class DefaultSource(DataSource):
         from tanist.spark.rocketmq.source import RocketMQReader  # noqa: PLC0415
 
         return RocketMQReader(self._options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name.
+        from tanist.spark.rocketmq.stream_source import RocketMQStreamReader  # noqa: PLC0415
+
+        return RocketMQStreamReader(self._options, schema)

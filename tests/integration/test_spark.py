@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tanist.sync import Message, Producer
+from tanist.testing import EmbeddedBroker
 from tests.support.messages import TOPIC
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 pytestmark = [pytest.mark.partner("spark"), pytest.mark.timeout(600)]
 
@@ -108,6 +111,59 @@ def what_is_wrong_is_said_when_the_source_is_named(spark: "SparkSession", folder
             spark.read.format("commitlog").options(**options).load(str(path))
 
 
+def brokers_are_read_in_batches(spark: "SparkSession", folder: Path) -> None:
+    with EmbeddedBroker(topics={"Orders": 2}) as broker:
+        send(broker.namesrv, "Orders", range(30))
+        orders = spark.read.format("rocketmq").options(namesrv=broker.namesrv, subscribe="Orders")
+        frame = orders.option("minPartitions", 4).option("includeProperties", "true").load()
+
+        assert frame.rdd.getNumPartitions() == 4
+        assert numbers_in(frame) == list(range(30))
+        assert frame.where("properties['n'] = '7' AND brokerName = 'embedded'").count() == 1
+        with pytest.raises(Exception, match="topic Nothing does not exist"):
+            orders.option("subscribe", "Nothing").load().count()
+
+
+def a_stream_goes_on_where_it_was_without_loss_or_duplicates(spark: "SparkSession", folder: Path) -> None:
+    checkpoint, parquet = folder / "checkpoint", str(folder / "parquet")
+
+    def run(namesrv: str) -> "StreamingQuery":
+        stream = spark.readStream.format("rocketmq").options(
+            namesrv=namesrv, subscribePattern="Orders.*", startingOffsets="earliest", maxOffsetsPerTrigger=12
+        )
+        written = stream.load().writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
+        query = written.trigger(availableNow=True).start(parquet)
+        query.awaitTermination()
+        return query
+
+    with EmbeddedBroker(topics={"Orders": 2}) as broker:
+        send(broker.namesrv, "Orders", range(30))
+        first = run(broker.namesrv)
+        assert len(first.recentProgress) >= 3
+        assert all(progress["numInputRows"] <= 13 for progress in first.recentProgress)
+        assert numbers_in(spark.read.parquet(parquet)) == list(range(30))
+
+        # As if it was killed after the last batch was written and before that was noted.
+        last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdecimal())
+        for name in (f"{last}", f".{last}.crc"):
+            (checkpoint / "commits" / name).unlink(missing_ok=True)
+        send(broker.namesrv, "Orders", range(30, 40))
+        send(broker.namesrv, "OrdersOfLater", range(40, 45))
+        run(broker.namesrv)
+        assert numbers_in(spark.read.parquet(parquet)) == list(range(45))
+
+
+def send(namesrv: str, topic: str, numbers: range) -> None:
+    with Producer(group="test", namesrv=namesrv) as producer:
+        for number in numbers:
+            producer.send(Message(topic, f"message {number}".encode(), properties={"n": str(number)}))
+
+
+def numbers_in(frame: "DataFrame") -> list[int]:
+    """The numbers of the messages, which their bodies tell."""
+    return sorted(int(bytes(row["body"]).split()[1]) for row in frame.select("body").collect())
+
+
 CHECKS: tuple[Callable[["SparkSession", Path], None], ...] = (
     whole_store_is_read_in_parallel,
     spark_finds_the_format_by_itself,
@@ -115,6 +171,8 @@ CHECKS: tuple[Callable[["SparkSession", Path], None], ...] = (
     a_schema_chooses_the_columns,
     broken_records_are_rows_that_say_so,
     what_is_wrong_is_said_when_the_source_is_named,
+    brokers_are_read_in_batches,
+    a_stream_goes_on_where_it_was_without_loss_or_duplicates,
 )
 
 

@@ -1,7 +1,7 @@
 """Messages in Spark: data sources over a broker's files and over the wire, and the jobs built on them.
 
 ``register`` teaches a session of yours the formats, ``session`` makes one that knows them. Decoding and
-planning are pure and know no Spark (``columns``, ``decoding``, ``properties``, ``making``); the data sources are
+planning are pure and know no Spark (``columns``, ``decoding``, ``properties``, ``making``); the sources are
 shells around them, which Spark also finds by itself, as ``pyspark_commitlog`` and ``pyspark_rocketmq``.
 
 Importing this package imports neither Spark nor Arrow: the command line asks it whether they are there.

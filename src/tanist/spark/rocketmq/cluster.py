@@ -3,6 +3,7 @@
 import asyncio
 import random
 import re
+import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 
@@ -31,9 +32,29 @@ from tanist.spark.rocketmq.options import ANY, MASTER, RocketMQOptions
 _OFFSET_OR_NONE = (int(ResponseCode.SUCCESS), int(ResponseCode.QUERY_NOT_FOUND))
 
 
+WAITS_S = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0)
+"""How long to wait each time no replica answers, before it is an error: an election is over by then."""
+
+
+class NoReplica(SparkError):
+    """A broker has no replica that may be read, now."""
+
+
 def look_up(options: RocketMQOptions) -> list[QueueState]:
     """All queues that are to be read, as their brokers tell them now."""
     return asyncio.run(_look_up(options))
+
+
+def look_up_patiently(options: RocketMQOptions) -> list[QueueState]:
+    """The same, but while brokers are away it waits for them or for whoever takes over."""
+    for wait_s in WAITS_S:
+        try:
+            return look_up(options)
+        except MQError as error:
+            if isinstance(error, SparkError) and not isinstance(error, NoReplica):
+                raise
+            time.sleep(wait_s)
+    return look_up(options)
 
 
 @asynccontextmanager
@@ -55,6 +76,13 @@ def replicas_of(broker: BrokerData, read_from: str) -> tuple[str, ...]:
     random.shuffle(slaves)
     # Whoever spares masters would rather read them than fail, if he says so.
     return tuple(slaves + master) if read_from == ANY else tuple(slaves)
+
+
+async def addresses_of(queue: MessageQueue, options: RocketMQOptions, wire: Wire) -> tuple[str, ...]:
+    """Who has a queue now, the best first: after a failover that is somebody else."""
+    route = await NameServers(options.client_settings, wire.remoting).route_of(queue.topic)
+    found = (broker for broker in route.broker_datas if broker.broker_name == queue.broker_name)
+    return tuple(address for broker in found for address in replicas_of(broker, options.read_from))
 
 
 async def _look_up(options: RocketMQOptions) -> list[QueueState]:
@@ -112,7 +140,7 @@ async def _queues(
             continue
         addresses = replicas_of(broker, options.read_from)
         if not addresses:
-            raise SparkError(
+            raise NoReplica(
                 f"broker {broker.broker_name} has no replica for readFrom={options.read_from}; "
                 "readFrom=any takes what there is"
             )
@@ -145,8 +173,8 @@ async def _ask_state(
         answer = await wire.ask(address, Command.request(code, header))
         return answer.header(QueueOffsetResponse).queue_offset
 
-    async def at_time(bound: Bound) -> int | None:
-        if bound.timestamp_ms is None:
+    async def at_time(bound: Bound | None) -> int | None:
+        if bound is None or bound.timestamp_ms is None:
             return None
         header = SearchOffsetRequest(topic=topic, queue_id=queue_id, timestamp_ms=bound.timestamp_ms)
         return await offset(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
@@ -159,7 +187,7 @@ async def _ask_state(
         min_offset=await offset(RequestCode.GET_MIN_OFFSET, least),
         max_offset=await offset(RequestCode.GET_MAX_OFFSET, most),
         group_offset=await _group_offset(wire, queue, address, options.group)
-        if options.start.word == GROUP
+        if options.start is not None and options.start.word == GROUP
         else None,
         start_at_time=await at_time(options.start),
         end_at_time=await at_time(options.end),

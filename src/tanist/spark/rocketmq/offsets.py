@@ -5,7 +5,7 @@ broker and queue, ``{"OrderTopic": {"broker-a": {"0": 17, "1": -1}}}``, in which
 A queue that the JSON leaves out is read from its first message, or to its last.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -84,13 +84,11 @@ def make_ranges(
 ) -> list[PullRange]:
     """What is read of each queue; those of which nothing is are left out."""
     known = {state.queue: state for state in states}
-    for bound in (start, end):
-        for queue in bound.table or ():
-            if queue not in known:
-                raise UnknownName("queue", queue_name(queue), map(queue_name, known))
+    check_named(start, known)
+    check_named(end, known)
     ranges: list[PullRange] = []
     for queue, state in sorted(known.items()):
-        first = _resolve(start, state, state.start_at_time, default=state.min_offset)
+        first = start_of(start, state)
         last = _resolve(end, state, state.end_at_time, default=state.max_offset)
         if first > last and (start.table or end.table):
             raise SparkError(
@@ -101,6 +99,18 @@ def make_ranges(
         if first < last:
             ranges.append(PullRange(queue, state.addresses, first, last))
     return ranges
+
+
+def check_named(bound: Bound, known: Collection[MessageQueue]) -> None:
+    """Refuse offsets of queues that there are none of."""
+    for queue in bound.table or ():
+        if queue not in known:
+            raise UnknownName("queue", queue_name(queue), map(queue_name, known))
+
+
+def start_of(start: Bound, state: QueueState) -> int:
+    """Where a queue is read from, as far as the bound says."""
+    return _resolve(start, state, state.start_at_time, default=state.min_offset)
 
 
 def split(ranges: list[PullRange], min_pieces: int) -> Iterator[PullRange]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -33,6 +33,7 @@ _KNOWN = (
     "tags",
     "sqlFilter",
     "minPartitions",
+    "maxOffsetsPerTrigger",
     "failOnDataLoss",
     "includeProperties",
     "readFrom",
@@ -48,14 +49,17 @@ class RocketMQOptions:
     subscribe: tuple[str, ...]
     pattern: str | None
     assign: frozenset[MessageQueue]
-    start: Bound
-    end: Bound
+    start: Bound | None
+    """None: a batch begins with the first message, a stream with the next."""
+    end: Bound | None
     group: str
     expression: str
     expression_type: str
     tags: frozenset[str]
     """The tags that are wanted; none stands for all."""
     min_partitions: int
+    max_offsets: int | None
+    """How many messages a batch of a stream takes at most."""
     fails_on_loss: bool
     include_properties: bool
     read_from: str
@@ -79,17 +83,38 @@ def read_options(given: Mapping[str, str]) -> RocketMQOptions:
         subscribe=options.words("subscribe"),
         pattern=_pattern(options),
         assign=_assigned(options),
-        start=_bound(options, "starting", EARLIEST, (EARLIEST, LATEST, GROUP)),
-        end=_bound(options, "ending", LATEST, (LATEST,)),
+        start=_bound(options, "starting", (EARLIEST, LATEST, GROUP)),
+        end=_bound(options, "ending", (LATEST,)),
         group=options.text("group") or DEFAULT_GROUP,
         expression=expression,
         expression_type=expression_type,
         tags=tags,
         min_partitions=options.number("minPartitions", least=1, default=0),
+        max_offsets=options.number("maxOffsetsPerTrigger", least=1, default=0) or None,
         fails_on_loss=options.flag("failOnDataLoss", default=True),
         include_properties=options.flag("includeProperties", default=False),
         read_from=options.choice("readFrom", (MASTER, SLAVE, ANY), default=MASTER),
     )
+
+
+def for_batch(options: RocketMQOptions) -> RocketMQOptions:
+    """The same for a batch read: everything there is, unless something else is said."""
+    if options.max_offsets is not None:
+        raise BadOption(
+            "maxOffsetsPerTrigger", options.max_offsets, "it with readStream: a batch has no triggers"
+        )
+    return replace(
+        options,
+        start=options.start or Bound("startingOffsets", word=EARLIEST),
+        end=options.end or Bound("endingOffsets", word=LATEST),
+    )
+
+
+def for_stream(options: RocketMQOptions) -> RocketMQOptions:
+    """The same for a stream: what comes from now on, unless something else is said; it has no end."""
+    if options.end is not None:
+        raise SparkError(f"{options.end.option} is for batch reads: a stream has no end; leave it out")
+    return replace(options, start=options.start or Bound("startingOffsets", word=LATEST))
 
 
 def _namesrv(options: Options) -> tuple[str, ...]:
@@ -130,13 +155,14 @@ def _assigned(options: Options) -> frozenset[MessageQueue]:
     )
 
 
-def _bound(options: Options, which: str, default: str, words: tuple[str, ...]) -> Bound:
+def _bound(options: Options, which: str, words: tuple[str, ...]) -> Bound | None:
     offsets, timestamp = f"{which}Offsets", f"{which}Timestamp"
     if options.has(timestamp):
         if options.has(offsets):
             raise SparkError(f"{offsets} and {timestamp} contradict each other: give one of them")
         return Bound(timestamp, timestamp_ms=options.number(timestamp, least=0, default=0))
-    return read_bound(offsets, options.text(offsets) or default, words)
+    text = options.text(offsets)
+    return None if text is None else read_bound(offsets, text, words)
 
 
 def _filter(options: Options) -> tuple[str, str, frozenset[str]]:

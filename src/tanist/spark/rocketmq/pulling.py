@@ -5,12 +5,13 @@ The next pull is under way while the messages of the last one are decoded and ha
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from tanist.client.session.wire import Wire
-from tanist.errors import MQError, RemoteProtocolError, RemotingError
+from tanist.errors import MQError, RemoteProtocolError, RemotingError, ResponseError
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -22,14 +23,13 @@ from tanist.spark.columns import Column
 from tanist.spark.decoding import LOG_OFFSET_AT, Located, gather, locate, walk
 from tanist.spark.errors import SparkError
 from tanist.spark.making import Origin, make_batch
+from tanist.spark.rocketmq.cluster import WAITS_S, addresses_of
 from tanist.spark.rocketmq.offsets import PullRange, lost, queue_name
 from tanist.spark.rocketmq.options import TIMEOUT_S, RocketMQOptions
 
 BATCH_BYTES = 2 << 20
 """Answers are small: so much of them makes one batch."""
 _MOST_MESSAGES = 1024
-_TRIES = 3
-"""How often all replicas are asked before a pull fails."""
 
 _ANSWERS = (
     ResponseCode.SUCCESS,
@@ -89,10 +89,14 @@ class Puller:
         self._options = options
 
     async def pull(self, span: PullRange, offset: int) -> Pulled:
-        """What is there from an offset on, at the first replica that answers."""
+        """What is there from an offset on, at the first replica that answers.
+
+        If none does, or all refuse, name servers are asked again for a while: another master may take over.
+        """
         failure: MQError = SparkError(f"nobody is known who has {queue_name(span.queue)}")
-        for _ in range(_TRIES):
-            for address in span.addresses:
+        addresses = span.addresses
+        for wait_s in (*WAITS_S, None):
+            for address in addresses:
                 try:
                     answer = await self._wire.exchange(
                         address, self._request(span, offset), timeout_s=TIMEOUT_S
@@ -100,6 +104,14 @@ class Puller:
                     return read_answer(answer, offset)
                 except RemotingError as error:
                     failure = error
+                except ResponseError as error:
+                    if not (error.retriable or error.refresh_route):
+                        raise
+                    failure = error
+            if wait_s is not None:
+                await asyncio.sleep(wait_s)
+                with suppress(MQError):
+                    addresses = await addresses_of(span.queue, self._options, self._wire) or addresses
         raise failure
 
     def _request(self, span: PullRange, offset: int) -> Command:

@@ -10,7 +10,7 @@ from tanist.spark.arrow import RecordBatch
 from tanist.spark.columns import COLUMNS, Column, chosen
 from tanist.spark.rocketmq.cluster import look_up, wired
 from tanist.spark.rocketmq.offsets import PullRange, make_ranges, split
-from tanist.spark.rocketmq.options import RocketMQOptions
+from tanist.spark.rocketmq.options import RocketMQOptions, for_batch
 from tanist.spark.rocketmq.pulling import Puller, pull_batches
 
 
@@ -26,11 +26,13 @@ class RocketMQReader(DataSourceReader):
     """Reads queues from where to where they were when the read was planned."""
 
     def __init__(self, options: RocketMQOptions, schema: StructType) -> None:
-        self._options = options
+        self._options = for_batch(options)
         self._columns = columns_of(schema)
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
+        assert options.start is not None
+        assert options.end is not None
         ranges = make_ranges(
             look_up(options), options.start, options.end, fails_on_loss=options.fails_on_loss
         )

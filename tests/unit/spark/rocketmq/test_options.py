@@ -5,7 +5,8 @@ import pytest
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import SQL92
 from tanist.spark.errors import SparkError
-from tanist.spark.rocketmq.options import RocketMQOptions, read_options
+from tanist.spark.rocketmq.offsets import Bound
+from tanist.spark.rocketmq.options import RocketMQOptions, for_batch, for_stream, read_options
 
 
 def read(**given: str) -> RocketMQOptions:
@@ -14,8 +15,14 @@ def read(**given: str) -> RocketMQOptions:
 
 def test_what_is_not_said_has_a_default() -> None:
     found = read(subscribe="A,B")
+    batch, stream = for_batch(found), for_stream(found)
 
-    assert (found.subscribe, found.start.word, found.end.word) == (("A", "B"), "earliest", "latest")
+    assert (batch.start, batch.end) == (
+        Bound("startingOffsets", "earliest"),
+        Bound("endingOffsets", "latest"),
+    )
+    assert (stream.start, stream.end) == (Bound("startingOffsets", "latest"), None)
+    assert (found.subscribe, found.max_offsets) == (("A", "B"), None)
     assert (found.fails_on_loss, found.read_from, found.expression) == (True, "master", "*")
 
 
@@ -58,3 +65,10 @@ def test_what_makes_no_sense_is_refused_in_one_line(given: dict[str, str], said:
 def test_a_name_server_must_be_named() -> None:
     with pytest.raises(SparkError, match="option namesrv=None is not allowed; use host:port"):
         read_options({"subscribe": "A"})
+
+
+def test_what_is_for_a_stream_is_not_for_a_batch_and_the_other_way_round() -> None:
+    with pytest.raises(SparkError, match="a batch has no triggers"):
+        for_batch(read(subscribe="A", maxOffsetsPerTrigger="5"))
+    with pytest.raises(SparkError, match="endingTimestamp is for batch reads: a stream has no end"):
+        for_stream(read(subscribe="A", endingTimestamp="5"))
