@@ -9,10 +9,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import psutil
 from pyspark.sql import DataFrame, SparkSession
@@ -90,23 +91,32 @@ def _reads(spark: SparkSession, store: str, gib: list[float]) -> list[Row]:
         return spark.read.format(name).load(store).where(f"commitLogOffset < {int(size * _GIB)}")
 
     smallest = gib[0]
+    numeric = spark.read.format("commitlog").schema(_THREE).load(store)
     with _PeakMemory() as memory:
-        arrow = smallest * _GIB / _best(lambda: _drain(first(smallest)))
-        tuples = smallest * _GIB / _best(lambda: _drain(first(smallest, "commitlog-tuples")), rounds=1)
-        numeric = spark.read.format("commitlog").schema(_THREE).load(store)
-        three = gib[-1] * _GIB / _best(lambda: _drain(numeric))
-        seconds = [_best(lambda size=size: _drain(first(size))) for size in gib]
+        three = _best(lambda: _drain(numeric))
+        timed = [_best(lambda size=size: _drain(first(size))) for size in gib]
+    tuples = _best(lambda: _drain(first(smallest, "commitlog-tuples")), rounds=1)
+    arrow_rate, three_rate = smallest * _GIB / timed[0].seconds, gib[-1] * _GIB / three.seconds
+    tuple_rate = smallest * _GIB / tuples.seconds
     rows = [
         Row(
             f"all columns, {smallest:g} GiB to noop",
-            _mb(arrow),
-            f"tuples {_mb(tuples)}",
-            arrow / tuples,
+            f"{_mb(arrow_rate)}, {timed[0].cpu_s / smallest:.1f} cpu-s a GiB",
+            f"tuples {_mb(tuple_rate)}, {tuples.cpu_s / smallest:.1f} cpu-s a GiB",
+            arrow_rate / tuple_rate,
             "≥ 450 MB/s, ≥ 2.5",
-            arrow >= 450e6 and arrow >= 2.5 * tuples,
+            arrow_rate >= 450e6 and arrow_rate >= 2.5 * tuple_rate,
         ),
-        Row("three numeric columns to noop", _mb(three), "", None, "≥ 800 MB/s", three >= 800e6),
+        Row(
+            f"three numeric columns, {gib[-1]:g} GiB to noop",
+            f"{_mb(three_rate)}, {three.cpu_s / gib[-1]:.1f} cpu-s a GiB",
+            "",
+            None,
+            "≥ 800 MB/s",
+            three_rate >= 800e6,
+        ),
     ]
+    seconds = [one.seconds for one in timed]
     for (small, large), (before, after) in zip(pairwise(gib), pairwise(seconds), strict=True):
         growth = (after / before) / (large / small)
         what = f"time for {large:g} GiB beside {small:g} GiB, by their sizes"
@@ -139,13 +149,30 @@ def _drain(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _best(action: Callable[[], None], *, rounds: int = _ROUNDS) -> float:
-    times: list[float] = []
+class _Timed(NamedTuple):
+    """How long something took, and of how many cores' time: of the two the second bears a busy machine."""
+
+    seconds: float
+    cpu_s: float
+
+
+def _best(action: Callable[[], None], *, rounds: int = _ROUNDS) -> _Timed:
+    found: list[_Timed] = []
     for _ in range(rounds):
-        started = time.perf_counter()
+        started, before = time.perf_counter(), _cpu_s()
         action()
-        times.append(time.perf_counter() - started)
-    return min(times)
+        found.append(_Timed(time.perf_counter() - started, _cpu_s() - before))
+    return min(found)
+
+
+def _cpu_s() -> float:
+    """What Spark's Java and its Python workers have used."""
+    total = 0.0
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            used = process.cpu_times()
+            total += used.user + used.system + used.children_user + used.children_system
+    return total
 
 
 class _PeakMemory:

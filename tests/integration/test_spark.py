@@ -16,7 +16,7 @@ from tests.support.messages import TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 pytestmark = [pytest.mark.partner("spark"), pytest.mark.timeout(600)]
 

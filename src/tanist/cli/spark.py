@@ -15,7 +15,7 @@ EXIT_UNFIT = 1
 
 @click.group()
 def spark() -> None:
-    """Read messages with Apache Spark: from a store's files, without a broker."""
+    """Read messages with Apache Spark: from a store's files, or from brokers."""
 
 
 @spark.command()

@@ -48,8 +48,9 @@ def check_offsets(offsets: Offsets, states: Iterable[QueueState], *, fails_on_lo
         state = known.get(queue)
         if fails_on_loss and state is not None and offset > state.max_offset:
             raise SparkError(
-                f"the checkpoint is at {offset} in queue {queue_name(queue)}, which ends at {state.max_offset}: it "
-                "is of another cluster, or messages are lost; failOnDataLoss=false goes on with what comes"
+                f"the checkpoint is at {offset} in queue {queue_name(queue)}, which ends at "
+                f"{state.max_offset}: it is of another cluster, or messages are lost; failOnDataLoss=false "
+                "goes on with what comes"
             )
 
 
