@@ -153,6 +153,14 @@ def a_stream_goes_on_where_it_was_without_loss_or_duplicates(spark: "SparkSessio
         assert numbers_in(spark.read.parquet(parquet)) == list(range(45))
 
 
+def two_stores_are_audited(spark: "SparkSession", folder: Path) -> None:
+    from tanist.spark.audit.job import audit, on_spark  # noqa: PLC0415 - it may not be installed.
+
+    shutil.copytree(folder / "store", folder / "copy")
+
+    assert audit(str(folder / "store"), str(folder / "copy"), on_spark(spark)).is_equal
+
+
 def send(namesrv: str, topic: str, numbers: range) -> None:
     with Producer(group="test", namesrv=namesrv) as producer:
         for number in numbers:
@@ -173,6 +181,7 @@ CHECKS: tuple[Callable[["SparkSession", Path], None], ...] = (
     what_is_wrong_is_said_when_the_source_is_named,
     brokers_are_read_in_batches,
     a_stream_goes_on_where_it_was_without_loss_or_duplicates,
+    two_stores_are_audited,
 )
 
 
