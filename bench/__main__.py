@@ -2,7 +2,7 @@
 
 Without a name those are left out that run beside Apache RocketMQ if its jars would have to be fetched, and
 those that take faults, which last for half an hour. ``--rounds`` says how many faults there are of each kind,
-``--coordinator`` where our registry is in slave-consume.
+``--coordinator`` where our registry is in slave-consume, ``--sizes`` how much log spark-commitlog reads.
 """
 
 import argparse
@@ -46,6 +46,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m bench")
     parser.add_argument("--rounds", type=int, help="faults of each kind, in failover and slave-consume")
     parser.add_argument("--coordinator", choices=(SQLITE, ZOOKEEPER), default=SQLITE, help="in slave-consume")
+    parser.add_argument("--sizes", help="GiB of log to read, as 1,2,4, in spark-commitlog")
     parser.add_argument("names", nargs="*", metavar="NAME")
     given = parser.parse_args(arguments)
     known = {
@@ -56,6 +57,7 @@ def main(arguments: list[str]) -> int:
         "failover": lambda: failover.run(given.rounds),
         **failover.parts(given.rounds),
         "slave-consume": lambda: slave_consume.run(given.rounds, coordinator=given.coordinator),
+        "spark-commitlog": lambda: _spark_commitlog(given.sizes),
         "slave-consume-rocketmq": lambda: slave_consume.run_rocketmq(given.rounds),
     }
     unknown = set(given.names) - set(known)
@@ -68,6 +70,13 @@ def main(arguments: list[str]) -> int:
         rows += known[name]()
     print_rows(rows)
     return 0 if all(row.is_met is not False for row in rows) else 1
+
+
+def _spark_commitlog(sizes: str | None) -> list[Row]:
+    # Spark is an extra, and takes its time to be imported.
+    from bench import spark_commitlog  # noqa: PLC0415
+
+    return spark_commitlog.run(sizes)
 
 
 def _ready() -> list[str]:

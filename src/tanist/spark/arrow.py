@@ -110,6 +110,12 @@ def filled(found: Array, other: Array) -> Array:
     return import_module("pyarrow.compute").coalesce(found, other)
 
 
+def is_in(found: Array, values: Sequence[str]) -> Booleans:
+    """Which rows have one of these values; those without any have not."""
+    kept = import_module("pyarrow.compute").is_in(found, value_set=_pa.array(values, found.type))
+    return kept.to_numpy(zero_copy_only=False).astype(np.bool_)
+
+
 def by_kind(values: npt.NDArray[np.int64]) -> tuple[list[int], Array]:
     """The different values, and for each row the number of its own."""
     encoded = _pa.array(values).dictionary_encode()

@@ -1,7 +1,9 @@
 """The columns: what Spark is told and what it gets agree, and a schema chooses among them."""
 
+from typing import Any, cast
+
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema  # pyright: ignore[reportUnknownVariableType]
 from pyspark.sql.types import (
     BinaryType,
     DataType,
@@ -38,7 +40,7 @@ def test_batches_have_the_very_schema_that_spark_asks_for() -> None:
     raw = as_array(lay_out([make_message(0)]))
     located, _ = locate(raw, walk(raw, 0, len(raw)).starts, walk(raw, 0, len(raw)).starts)
 
-    expected = to_arrow_schema(told, timezone="UTC")
+    expected = cast("Any", to_arrow_schema(told, timezone="UTC"))
     assert make_batch(located, FILE_COLUMNS, Origin()).schema.equals(expected)
     assert make_broken(Broken(5, 7, "why"), FILE_COLUMNS).schema.equals(expected)
 

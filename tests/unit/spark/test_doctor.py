@@ -7,8 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from tanist.cli.spark import spark
+from tanist.spark import java
 from tanist.spark.doctor import diagnose
-from tests.unit.spark.test_java import OPENJDK, environ, make_java
+from tests.unit.spark.test_java import OPENJDK, environ, finds_nothing, make_java
 
 
 def test_nothing_is_wrong_where_everything_is_there(tmp_path: Path) -> None:
@@ -22,7 +23,7 @@ def test_nothing_is_wrong_where_everything_is_there(tmp_path: Path) -> None:
 def test_what_is_missing_is_told_with_the_way_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tanist.spark.java.find_spec", lambda name: None)
+    monkeypatch.setattr(java, "find_spec", finds_nothing)
 
     found = diagnose(environ(tmp_path), lambda name: None if name == "pyarrow" else "1.0")
 
@@ -31,7 +32,7 @@ def test_what_is_missing_is_told_with_the_way_to_get_it(
 
 
 def test_the_command_fails_if_spark_can_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tanist.spark.java.find_spec", lambda name: None)
+    monkeypatch.setattr(java, "find_spec", finds_nothing)
     for name, value in environ(tmp_path, JAVA_HOME=str(tmp_path / "none")).items():
         monkeypatch.setenv(name, value)
 

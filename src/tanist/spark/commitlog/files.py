@@ -38,6 +38,18 @@ class StoreFiles:
         start = log_offset - log_offset % self._segment_bytes
         return self._read(self._log / segment_name(start), log_offset - start, size)
 
+    def read_across(self, log_offset: int, size: int) -> Bytes:
+        """Some bytes of the log, over the ends of its files; fewer where the log ends. A copy."""
+        parts: list[Bytes] = []
+        while size > 0:
+            wanted = min(size, self._segment_bytes - log_offset % self._segment_bytes)
+            part = self.read_log(log_offset, wanted).copy()
+            parts.append(part)
+            if len(part) < wanted:
+                break
+            log_offset, size = log_offset + wanted, size - wanted
+        return np.concatenate(parts) if parts else np.empty(0, np.uint8)
+
     def read_queue(self, directory: str, file_bytes: int, position: int, size: int) -> bytes:
         """Some bytes of a queue, over the ends of its files."""
         parts: list[bytes] = []

@@ -37,7 +37,9 @@ def span_of(**changes: int | bool) -> FileRange:
     return FileRange("file", FILE_START, FILE_START + FILE_BYTES, **(fields | changes))  # pyright: ignore[reportArgumentType]
 
 
-def read(data: bytes, span: FileRange | None = None, *, checks_bodies: bool = True) -> list[int | Broken]:
+def read(
+    data: bytes | bytearray, span: FileRange | None = None, *, checks_bodies: bool = True
+) -> list[int | Broken]:
     """The numbers of the records that were found, counted from the file's start, and what is broken."""
     raw = as_array(bytes(data))
 

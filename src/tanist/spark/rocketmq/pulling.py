@@ -1,0 +1,190 @@
+"""Pulls a range of a queue, in a Python worker: from a broker's answers to batches.
+
+The next pull is under way while the messages of the last one are decoded and handed to Spark.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from tanist.client.session.wire import Wire
+from tanist.errors import MQError, RemoteProtocolError, RemotingError, ResponseError
+from tanist.model.offsets import QueueOffset
+from tanist.protocol.codes import RequestCode, ResponseCode
+from tanist.protocol.command import Command
+from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
+from tanist.protocol.response_errors import error_of
+from tanist.spark import arrow, properties
+from tanist.spark.arrow import RecordBatch
+from tanist.spark.columns import Column
+from tanist.spark.decoding import LOG_OFFSET_AT, Located, gather, locate, walk
+from tanist.spark.errors import SparkError
+from tanist.spark.making import Origin, make_batch
+from tanist.spark.rocketmq.cluster import WAITS_S, addresses_of
+from tanist.spark.rocketmq.offsets import PullRange, lost, queue_name
+from tanist.spark.rocketmq.options import TIMEOUT_S, RocketMQOptions
+
+BATCH_BYTES = 2 << 20
+"""Answers are small: so much of them makes one batch."""
+_MOST_MESSAGES = 1024
+
+_ANSWERS = (
+    ResponseCode.SUCCESS,
+    ResponseCode.PULL_NOT_FOUND,
+    ResponseCode.PULL_RETRY_IMMEDIATELY,
+    ResponseCode.PULL_OFFSET_MOVED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """What a pull found: records behind each other, and where the next pull begins."""
+
+    records: bytes
+    next_offset: int
+    has_moved: bool = False
+    """Whether the queue does not have the offset that was asked for."""
+
+
+def read_answer(answer: Command, offset: int) -> Pulled:
+    """What an answer to a pull from ``offset`` on says. Raises if it makes no sense, or refuses."""
+    if answer.code not in _ANSWERS:
+        raise error_of(answer)
+    header = answer.header(PullMessageResponse)
+    if answer.code == ResponseCode.PULL_OFFSET_MOVED:
+        return Pulled(b"", header.next_begin_offset, has_moved=True)
+    if answer.code == ResponseCode.SUCCESS and header.next_begin_offset <= offset:
+        raise RemoteProtocolError(
+            f"a pull from {offset} on was answered with the next as {header.next_begin_offset}"
+        )
+    records = bytes(answer.body) if answer.code == ResponseCode.SUCCESS else b""
+    return Pulled(records, max(header.next_begin_offset, offset))
+
+
+def next_of(span: PullRange, offset: int, pulled: Pulled, *, fails_on_loss: bool) -> int:
+    """Where to go on. Raises if messages that were to be read are gone."""
+    if pulled.has_moved:
+        if pulled.next_offset <= offset:
+            raise SparkError(
+                f"queue {queue_name(span.queue)} ends at {pulled.next_offset} on the replica that was asked, "
+                f"and was to be read from {offset} to {span.end}; readFrom=master has all of it"
+            )
+        if fails_on_loss:
+            raise lost(span.queue, offset, pulled.next_offset)
+    elif pulled.next_offset == offset:
+        raise SparkError(
+            f"queue {queue_name(span.queue)} has nothing at {offset}, and was to be read up to {span.end}"
+        )
+    return pulled.next_offset
+
+
+class Puller:
+    """Pulls one range after another over connections of its own."""
+
+    def __init__(self, wire: Wire, options: RocketMQOptions) -> None:
+        self._wire = wire
+        self._options = options
+
+    async def pull(self, span: PullRange, offset: int) -> Pulled:
+        """What is there from an offset on, at the first replica that answers.
+
+        If none does, or all refuse, name servers are asked again for a while: another master may take over.
+        """
+        failure: MQError = SparkError(f"nobody is known who has {queue_name(span.queue)}")
+        addresses = span.addresses
+        for wait_s in (*WAITS_S, None):
+            for address in addresses:
+                try:
+                    answer = await self._wire.exchange(
+                        address, self._request(span, offset), timeout_s=TIMEOUT_S
+                    )
+                    return read_answer(answer, offset)
+                except RemotingError as error:
+                    failure = error
+                except ResponseError as error:
+                    if not (error.retriable or error.refresh_route):
+                        raise
+                    failure = error
+            if wait_s is not None:
+                await asyncio.sleep(wait_s)
+                with suppress(MQError):
+                    addresses = await addresses_of(span.queue, self._options, self._wire) or addresses
+        raise failure
+
+    def _request(self, span: PullRange, offset: int) -> Command:
+        options = self._options
+        return Command.request(
+            RequestCode.PULL_MESSAGE,
+            PullMessageRequest(
+                consumer_group=options.group,
+                topic=span.queue.topic,
+                queue_id=span.queue.queue_id,
+                queue_offset=QueueOffset(offset),
+                max_message_count=min(_MOST_MESSAGES, span.end - offset),
+                sys_flag=int(PullSysFlag.SUBSCRIPTION),
+                consumer_offset=QueueOffset(0),
+                suspend_timeout_ms=0,
+                subscription=options.expression,
+                sub_version=0,
+                expression_type=options.expression_type,
+            ),
+        )
+
+
+def pull_batches(
+    loop: asyncio.AbstractEventLoop,
+    puller: Puller,
+    span: PullRange,
+    columns: tuple[Column, ...],
+    options: RocketMQOptions,
+) -> Iterator[RecordBatch]:
+    """The messages of a range."""
+    origin = Origin(broker_name=span.queue.broker_name)
+    offset, waiting, size = span.first, list[bytes](), 0
+    under_way = loop.create_task(puller.pull(span, offset))
+    try:
+        while True:
+            pulled = loop.run_until_complete(under_way)
+            offset = next_of(span, offset, pulled, fails_on_loss=options.fails_on_loss)
+            waiting.append(pulled.records)
+            size += len(pulled.records)
+            is_done = offset >= span.end
+            if not is_done:
+                under_way = loop.create_task(puller.pull(span, offset))
+                # A turn of the loop sends the request; its answer comes while we decode.
+                loop.run_until_complete(asyncio.sleep(0))
+            if waiting and (is_done or size >= BATCH_BYTES):
+                found = _located(b"".join(waiting), span, options)
+                waiting, size = [], 0
+                if len(found):
+                    yield make_batch(found, columns, origin)
+            if is_done:
+                return
+    finally:
+        under_way.cancel()
+
+
+def _located(data: bytes, span: PullRange, options: RocketMQOptions) -> Located:
+    """The records of some answers that are in the range and have a wanted tag."""
+    raw = np.frombuffer(data, np.uint8)
+    walked = walk(raw, 0, len(raw))
+    if walked.position != len(raw):
+        raise RemoteProtocolError(
+            f"the broker answered a pull of {queue_name(span.queue)} with what is not whole records"
+        )
+    log_offsets = gather(raw, walked.starts + LOG_OFFSET_AT, ">i8").astype(np.int64)
+    located, is_sound = locate(raw, walked.starts, log_offsets)
+    if not is_sound.all():
+        raise RemoteProtocolError(
+            f"the broker answered a pull of {queue_name(span.queue)} with a record that is broken"
+        )
+    offsets = located.queue_offsets
+    keep = (offsets >= span.first) & (offsets < span.end)
+    if options.tags:
+        # Brokers compare hashes only, which different tags may share.
+        segments = properties.find_segments(raw, located.topic_ends + 2, located.ends)
+        keep &= arrow.is_in(properties.tags(segments), sorted(options.tags))
+    return located.take(keep)

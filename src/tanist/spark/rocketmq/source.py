@@ -1,0 +1,62 @@
+"""What Spark sees of ``rocketmq``: it plans on the driver and pulls in the Python workers."""
+
+import asyncio
+from collections.abc import Iterator
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from tanist.spark.arrow import RecordBatch
+from tanist.spark.columns import COLUMNS, Column, chosen
+from tanist.spark.rocketmq.cluster import look_up, wired
+from tanist.spark.rocketmq.offsets import PullRange, make_ranges, split
+from tanist.spark.rocketmq.options import RocketMQOptions, for_batch
+from tanist.spark.rocketmq.pulling import Puller, pull_batches
+
+
+class QueuePiece(InputPartition):
+    """What one task pulls."""
+
+    def __init__(self, span: PullRange) -> None:
+        super().__init__(None)
+        self.span = span
+
+
+class RocketMQReader(DataSourceReader):
+    """Reads queues from where to where they were when the read was planned."""
+
+    def __init__(self, options: RocketMQOptions, schema: StructType) -> None:
+        self._options = for_batch(options)
+        self._columns = columns_of(schema)
+
+    def partitions(self) -> list[InputPartition]:
+        options = self._options
+        assert options.start is not None
+        assert options.end is not None
+        ranges = make_ranges(
+            look_up(options), options.start, options.end, fails_on_loss=options.fails_on_loss
+        )
+        return [QueuePiece(span) for span in split(ranges, options.min_partitions)]
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """The batches of a partition. Spark makes one up, which is none of ours, if there are none."""
+        if isinstance(partition, QueuePiece):
+            yield from read_range(partition.span, self._columns, self._options)
+
+
+def columns_of(schema: StructType) -> tuple[Column, ...]:
+    return chosen(COLUMNS, ((one.name, one.dataType.simpleString()) for one in schema.fields))
+
+
+def read_range(
+    span: PullRange, columns: tuple[Column, ...], options: RocketMQOptions
+) -> Iterator[RecordBatch]:
+    """Pull a range over connections that last as long."""
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        connected = wired(options.client_settings)
+        wire = loop.run_until_complete(connected.__aenter__())
+        try:
+            yield from pull_batches(loop, Puller(wire, options), span, columns, options)
+        finally:
+            loop.run_until_complete(connected.__aexit__(None, None, None))

@@ -1,0 +1,101 @@
+"""Where a stream stands: the offsets that Spark keeps in its checkpoint, and how far a batch goes. Pure.
+
+An offset of the stream is a table by topic, broker and queue, as ``startingOffsets`` has it. Its keys are
+sorted: Spark compares such tables as text, and would see news where there are none.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from tanist.model.route import MessageQueue
+from tanist.spark.errors import SparkError
+from tanist.spark.rocketmq.offsets import Bound, PullRange, QueueState, Table, lost, queue_name, start_of
+
+Offsets = dict[MessageQueue, int]
+
+
+def to_table(offsets: Mapping[MessageQueue, int]) -> Table:
+    """Offsets as Spark keeps them."""
+    table: Table = {}
+    for queue, offset in sorted(offsets.items()):
+        table.setdefault(queue.topic, {}).setdefault(queue.broker_name, {})[str(queue.queue_id)] = offset
+    return table
+
+
+def from_table(table: Table) -> Offsets:
+    return {
+        MessageQueue(topic=topic, broker_name=broker, queue_id=int(queue_id)): offset
+        for topic, brokers in table.items()
+        for broker, queues in brokers.items()
+        for queue_id, offset in queues.items()
+    }
+
+
+def first_offsets(states: Iterable[QueueState], start: Bound) -> Offsets:
+    """Where a stream begins that has no checkpoint yet."""
+    return {state.queue: max(start_of(start, state), state.min_offset) for state in states}
+
+
+def check_offsets(offsets: Offsets, states: Iterable[QueueState], *, fails_on_loss: bool) -> None:
+    """Refuse to go on from a place that these brokers never had: a checkpoint of another cluster's."""
+    known = {state.queue: state for state in states}
+    if offsets and known and not offsets.keys() & known.keys():
+        brokers = ", ".join(sorted({queue.broker_name for queue in offsets}))
+        there = ", ".join(sorted({queue.broker_name for queue in known}))
+        raise SparkError(
+            f"the checkpoint is of brokers {brokers}, and there is {there}: it is of another cluster"
+        )
+    for queue, offset in offsets.items():
+        state = known.get(queue)
+        if fails_on_loss and state is not None and offset > state.max_offset:
+            raise SparkError(
+                f"the checkpoint is at {offset} in queue {queue_name(queue)}, which ends at "
+                f"{state.max_offset}: it is of another cluster, or messages are lost; failOnDataLoss=false "
+                "goes on with what comes"
+            )
+
+
+def next_offsets(
+    offsets: Offsets, states: Iterable[QueueState], *, most: int | None, until: Offsets | None
+) -> Offsets:
+    """How far the next batch goes: ``most`` messages, divided by what each queue has, and not past ``until``.
+
+    A queue that was not there before begins with its first message. One whose broker is away stays where it
+    is.
+    """
+    begins, ends = dict(offsets), dict(offsets)
+    for state in states:
+        queue = state.queue
+        if until is not None and queue not in until:
+            continue
+        begins.setdefault(queue, state.min_offset)
+        end = state.max_offset if until is None else min(state.max_offset, until[queue])
+        ends[queue] = max(end, begins[queue])
+    waiting = {queue: ends[queue] - begins[queue] for queue in ends}
+    total = sum(waiting.values())
+    if most is None or total <= most:
+        return ends
+    # Every queue that has something gets something, so that a long one does not starve the others.
+    shares = {queue: max(1, count * most // total) for queue, count in waiting.items() if count}
+    return {queue: begins[queue] + min(shares.get(queue, 0), waiting[queue]) for queue in ends}
+
+
+def batch_ranges(
+    begins: Offsets, ends: Offsets, states: Iterable[QueueState], *, fails_on_loss: bool
+) -> list[PullRange]:
+    """What a batch from one offset of the stream to another reads."""
+    known = {state.queue: state for state in states}
+    ranges: list[PullRange] = []
+    for queue, end in sorted(ends.items()):
+        state = known.get(queue)
+        if begins.get(queue) == end:
+            continue
+        if state is None:
+            raise SparkError(f"queue {queue_name(queue)} is to be read up to {end}, and no broker has it now")
+        first = begins.get(queue, state.min_offset)
+        if first < state.min_offset:
+            if fails_on_loss:
+                raise lost(queue, first, state.min_offset)
+            first = state.min_offset
+        if first < end:
+            ranges.append(PullRange(queue, state.addresses, first, end))
+    return ranges

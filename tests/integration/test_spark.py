@@ -1,0 +1,194 @@
+"""The data sources in a real Spark, all in one session: to start one takes longer than what is asked of it.
+
+One test, so that the workers of a parallel run do not start a session each; every check is a subtest of it.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tanist.sync import Message, Producer
+from tanist.testing import EmbeddedBroker
+from tests.support.messages import TOPIC
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+pytestmark = [pytest.mark.partner("spark"), pytest.mark.timeout(600)]
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "512m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.log.level": "ERROR",
+}
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["SparkSession"]:
+    from tanist.spark.session import spark_session  # noqa: PLC0415 - it may not be installed.
+
+    monkeypatch.chdir(tmp_path)
+    spark = spark_session("local[2]", settings=SETTINGS)
+    yield spark
+    spark.stop()
+
+
+def whole_store_is_read_in_parallel(spark: "SparkSession", folder: Path) -> None:
+    frame = spark.read.format("commitlog").option("minPartitions", 4).load(str(folder / "store"))
+
+    assert frame.rdd.getNumPartitions() >= 4
+    assert frame.count() == 60
+    found = frame.groupBy("topic").count().collect()
+    assert {row["topic"]: row["count"] for row in found} == {TOPIC: 40, "TopicB": 20}
+    row = frame.where("msgId = 'U7'").collect()[0]
+    assert (row["topic"], row["queueId"], row["keys"], row["tags"]) == (TOPIC, 1, "k7", "odd")
+    assert bytes(row["body"]).startswith(b"message 7 ")
+
+
+def spark_finds_the_format_by_itself(spark: "SparkSession", folder: Path) -> None:
+    """Through the module ``pyspark_commitlog``, in a session that was told nothing."""
+    spark.sql(f"CREATE TEMPORARY VIEW messages USING commitlog OPTIONS (path '{folder / 'store'}')")
+
+    assert spark.newSession().read.format("commitlog").load(str(folder / "store")).count() == 60
+    assert spark.sql("SELECT max(queueOffset) AS last FROM messages WHERE topic = 'TopicB'").first() == (9,)
+
+
+def filters_are_handed_down_and_change_nothing(spark: "SparkSession", folder: Path) -> None:
+    frame = spark.read.format("commitlog").load(str(folder / "store"))
+    one_queue = frame.where("topic = 'TopicB' AND queueId = 1 AND queueOffset BETWEEN 2 AND 4").drop("body")
+    recent = frame.where("storeTimestamp >= '2001-01-01' AND commitLogOffset < 1000").select("msgId")
+    seen: list[tuple[list[Row], list[Row]]] = []
+    for setting in ("true", "false"):
+        spark.conf.set(PUSHDOWN, setting)
+        seen.append((sorted(one_queue.collect()), sorted(recent.collect())))
+    spark.conf.set(PUSHDOWN, "true")
+
+    assert seen[0] == seen[1]
+    assert [len(rows) for rows in seen[0]] == [3, 5]
+    # Only the queue's own range is left to read, and the end of the log.
+    assert one_queue.rdd.getNumPartitions() <= 2 < frame.repartition(3).rdd.getNumPartitions()
+
+
+def a_schema_chooses_the_columns(spark: "SparkSession", folder: Path) -> None:
+    schema = "properties map<string,string>, queueOffset bigint"
+    frame = spark.read.format("commitlog").schema(schema).load(str(folder / "store"))
+
+    assert frame.columns == ["properties", "queueOffset"]
+    assert frame.where("properties['UNIQ_KEY'] = 'U0'").collect() == [
+        ({"KEYS": "k0", "TAGS": "even", "UNIQ_KEY": "U0"}, 0)
+    ]
+
+
+def broken_records_are_rows_that_say_so(spark: "SparkSession", folder: Path) -> None:
+    shutil.copytree(folder / "store", folder / "broken")
+    log = folder / "broken" / "commitlog" / ("0" * 20)
+    data = bytearray(log.read_bytes())
+    data[95] ^= 1
+    log.write_bytes(data)
+    frame = spark.read.format("commitlog").load(str(folder / "broken"))
+
+    found = frame.where("broken IS NOT NULL").select("commitLogOffset", "broken").collect()
+
+    assert found == [(0, "the body does not match its checksum")]
+    with pytest.raises(Exception, match="log_offset=0: the body does not match its checksum"):
+        spark.read.format("commitlog").option("mode", "FAILFAST").load(str(folder / "broken")).count()
+
+
+def what_is_wrong_is_said_when_the_source_is_named(spark: "SparkSession", folder: Path) -> None:
+    for path, options, said in (
+        (folder / "none", {}, "there is no such folder"),
+        (folder / "store" / "commitlog", {}, "there is no store here"),
+        (folder / "store", {"subscrib": "TopicA"}, "there is no option subscrib; did you mean subscribe"),
+        (folder / "store", {"minPartitions": "none"}, "use a whole number"),
+    ):
+        with pytest.raises(Exception, match=said):
+            spark.read.format("commitlog").options(**options).load(str(path))
+
+
+def brokers_are_read_in_batches(spark: "SparkSession", folder: Path) -> None:
+    with EmbeddedBroker(topics={"Orders": 2}) as broker:
+        send(broker.namesrv, "Orders", range(30))
+        orders = spark.read.format("rocketmq").options(namesrv=broker.namesrv, subscribe="Orders")
+        frame = orders.option("minPartitions", 4).option("includeProperties", "true").load()
+
+        assert frame.rdd.getNumPartitions() == 4
+        assert numbers_in(frame) == list(range(30))
+        assert frame.where("properties['n'] = '7' AND brokerName = 'embedded'").count() == 1
+        with pytest.raises(Exception, match="topic Nothing does not exist"):
+            orders.option("subscribe", "Nothing").load().count()
+
+
+def a_stream_goes_on_where_it_was_without_loss_or_duplicates(spark: "SparkSession", folder: Path) -> None:
+    checkpoint, parquet = folder / "checkpoint", str(folder / "parquet")
+
+    def run(namesrv: str) -> "StreamingQuery":
+        stream = spark.readStream.format("rocketmq").options(
+            namesrv=namesrv, subscribePattern="Orders.*", startingOffsets="earliest", maxOffsetsPerTrigger=12
+        )
+        written = stream.load().writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
+        query = written.trigger(availableNow=True).start(parquet)
+        query.awaitTermination()
+        return query
+
+    with EmbeddedBroker(topics={"Orders": 2}) as broker:
+        send(broker.namesrv, "Orders", range(30))
+        first = run(broker.namesrv)
+        assert len(first.recentProgress) >= 3
+        assert all(progress["numInputRows"] <= 13 for progress in first.recentProgress)
+        assert numbers_in(spark.read.parquet(parquet)) == list(range(30))
+
+        # As if it was killed after the last batch was written and before that was noted.
+        last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdecimal())
+        for name in (f"{last}", f".{last}.crc"):
+            (checkpoint / "commits" / name).unlink(missing_ok=True)
+        send(broker.namesrv, "Orders", range(30, 40))
+        send(broker.namesrv, "OrdersOfLater", range(40, 45))
+        run(broker.namesrv)
+        assert numbers_in(spark.read.parquet(parquet)) == list(range(45))
+
+
+def two_stores_are_audited(spark: "SparkSession", folder: Path) -> None:
+    from tanist.spark.audit.job import audit, on_spark  # noqa: PLC0415 - it may not be installed.
+
+    shutil.copytree(folder / "store", folder / "copy")
+
+    assert audit(str(folder / "store"), str(folder / "copy"), on_spark(spark)).is_equal
+
+
+def send(namesrv: str, topic: str, numbers: range) -> None:
+    with Producer(group="test", namesrv=namesrv) as producer:
+        for number in numbers:
+            producer.send(Message(topic, f"message {number}".encode(), properties={"n": str(number)}))
+
+
+def numbers_in(frame: "DataFrame") -> list[int]:
+    """The numbers of the messages, which their bodies tell."""
+    return sorted(int(bytes(row["body"]).split()[1]) for row in frame.select("body").collect())
+
+
+CHECKS: tuple[Callable[["SparkSession", Path], None], ...] = (
+    whole_store_is_read_in_parallel,
+    spark_finds_the_format_by_itself,
+    filters_are_handed_down_and_change_nothing,
+    a_schema_chooses_the_columns,
+    broken_records_are_rows_that_say_so,
+    what_is_wrong_is_said_when_the_source_is_named,
+    brokers_are_read_in_batches,
+    a_stream_goes_on_where_it_was_without_loss_or_duplicates,
+    two_stores_are_audited,
+)
+
+
+def test_in_one_session(session: "SparkSession", tmp_path: Path, subtests: pytest.Subtests) -> None:
+    from tests.support.spark_stores import fill_store  # noqa: PLC0415 - it needs what may not be installed.
+
+    fill_store(tmp_path / "store")
+    for check in CHECKS:
+        with subtests.test(check.__name__):
+            check(session, tmp_path)

@@ -1,0 +1,74 @@
+"""The options of ``rocketmq``: what contradicts itself is refused before anybody is asked."""
+
+import pytest
+
+from tanist.model.route import MessageQueue
+from tanist.model.subscription import SQL92
+from tanist.spark.errors import SparkError
+from tanist.spark.rocketmq.offsets import Bound
+from tanist.spark.rocketmq.options import RocketMQOptions, for_batch, for_stream, read_options
+
+
+def read(**given: str) -> RocketMQOptions:
+    return read_options({"namesrv": "127.0.0.1:9876"} | given)
+
+
+def test_what_is_not_said_has_a_default() -> None:
+    found = read(subscribe="A,B")
+    batch, stream = for_batch(found), for_stream(found)
+
+    assert (batch.start, batch.end) == (
+        Bound("startingOffsets", "earliest"),
+        Bound("endingOffsets", "latest"),
+    )
+    assert (stream.start, stream.end) == (Bound("startingOffsets", "latest"), None)
+    assert (found.subscribe, found.max_offsets) == (("A", "B"), None)
+    assert (found.fails_on_loss, found.read_from, found.expression) == (True, "master", "*")
+
+
+def test_queues_can_be_assigned_one_by_one() -> None:
+    found = read(assign='{"T": {"a": [0, 2]}}')
+
+    assert found.assign == {MessageQueue(topic="T", broker_name="a", queue_id=number) for number in (0, 2)}
+
+
+def test_a_filter_is_of_tags_or_of_sql() -> None:
+    assert read(subscribe="T", tags="a || b").tags == {"a", "b"}
+    assert read(subscribe="T", sqlFilter="amount > 5").expression_type == SQL92
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "one of subscribe, subscribePattern, assign says what to read, and none is given"),
+        ({"subscribe": "A", "assign": "{}"}, "and subscribe and assign is given"),
+        ({"subscribe": "A", "namesrv": "nowhere"}, "option namesrv='nowhere' is not allowed; use host:port"),
+        ({"subscribePattern": "["}, "use a regular expression"),
+        ({"assign": '{"T": 0}'}, "use JSON as"),
+        (
+            {"subscribe": "A", "startingOffsets": "earliest", "startingTimestamp": "5"},
+            "contradict each other",
+        ),
+        ({"subscribe": "A", "endingOffsets": "earliest"}, "use latest or JSON"),
+        ({"subscribe": "A", "endingTimestamp": "-1"}, "use a whole number of 0 or more"),
+        ({"subscribe": "A", "tags": "a", "sqlFilter": "b > 1"}, "contradict each other"),
+        ({"subscribe": "A", "tags": "||"}, r"use tags separated by \|\|"),
+        ({"subscribe": "A", "readFrom": "anyone"}, "use master or slave or any"),
+        ({"subscribe": "A", "startingOffset": "latest"}, "did you mean startingOffsets"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(given: dict[str, str], said: str) -> None:
+    with pytest.raises(SparkError, match=said):
+        read(**given)
+
+
+def test_a_name_server_must_be_named() -> None:
+    with pytest.raises(SparkError, match="option namesrv=None is not allowed; use host:port"):
+        read_options({"subscribe": "A"})
+
+
+def test_what_is_for_a_stream_is_not_for_a_batch_and_the_other_way_round() -> None:
+    with pytest.raises(SparkError, match="a batch has no triggers"):
+        for_batch(read(subscribe="A", maxOffsetsPerTrigger="5"))
+    with pytest.raises(SparkError, match="endingTimestamp is for batch reads: a stream has no end"):
+        for_stream(read(subscribe="A", endingTimestamp="5"))

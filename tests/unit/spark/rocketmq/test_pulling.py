@@ -1,0 +1,116 @@
+"""Pulls of a worker: what an answer means, and who is asked when nobody answers."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from tanist.client.session.wire import Wire
+from tanist.errors import ConnectFailed, RemoteProtocolError, ResponseError
+from tanist.model.offsets import QueueOffset
+from tanist.model.route import BrokerData, MessageQueue, TopicRouteData
+from tanist.protocol.codes import RequestCode, ResponseCode
+from tanist.protocol.command import Command
+from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse
+from tanist.spark.errors import SparkError
+from tanist.spark.rocketmq import pulling
+from tanist.spark.rocketmq.offsets import PullRange
+from tanist.spark.rocketmq.options import read_options
+from tanist.spark.rocketmq.pulling import Pulled, Puller, next_of, read_answer
+
+QUEUE = MessageQueue(topic="T", broker_name="a", queue_id=0)
+SPAN = PullRange(QUEUE, ("old:1", "slave:2"), 10, 50)
+
+
+def answer(code: int = ResponseCode.SUCCESS, following: int = 12, body: bytes = b"records") -> Command:
+    header = PullMessageResponse(
+        suggested_broker_id=0,
+        next_begin_offset=QueueOffset(following),
+        min_offset=QueueOffset(0),
+        max_offset=QueueOffset(99),
+    )
+    return Command.request(code, header, body=body)
+
+
+def test_an_answer_tells_where_to_go_on() -> None:
+    assert read_answer(answer(), 10) == Pulled(b"records", 12)
+    assert read_answer(answer(ResponseCode.PULL_RETRY_IMMEDIATELY, 40), 10) == Pulled(b"", 40)
+    assert read_answer(answer(ResponseCode.PULL_NOT_FOUND, 3), 10) == Pulled(b"", 10)
+    assert read_answer(answer(ResponseCode.PULL_OFFSET_MOVED, 30), 10) == Pulled(b"", 30, has_moved=True)
+
+
+def test_an_answer_that_goes_nowhere_is_refused() -> None:
+    with pytest.raises(RemoteProtocolError, match="a pull from 10 on was answered with the next as 10"):
+        read_answer(answer(following=10), 10)
+    with pytest.raises(ResponseError):
+        read_answer(answer(ResponseCode.NO_PERMISSION), 10)
+
+
+def test_messages_that_are_gone_are_an_error_unless_loss_is_accepted() -> None:
+    moved = Pulled(b"", 30, has_moved=True)
+
+    with pytest.raises(SparkError, match="queue T/a/0 begins at 30 now, and was to be read from 10"):
+        next_of(SPAN, 10, moved, fails_on_loss=True)
+    assert next_of(SPAN, 10, moved, fails_on_loss=False) == 30
+
+
+def test_a_replica_that_ends_too_early_is_an_error() -> None:
+    with pytest.raises(SparkError, match="ends at 5 on the replica that was asked"):
+        next_of(SPAN, 10, Pulled(b"", 5, has_moved=True), fails_on_loss=False)
+    with pytest.raises(SparkError, match="has nothing at 10, and was to be read up to 50"):
+        next_of(SPAN, 10, Pulled(b"", 10), fails_on_loss=False)
+
+
+class PlayedWire:
+    """Connections to brokers that live or not, and to a name server that knows who is master."""
+
+    def __init__(self, replies: Callable[[str], Command]) -> None:
+        self._replies = replies
+        self.remoting = self
+        self.asked: list[str] = []
+
+    async def exchange(self, address: str, command: Command, *, timeout_s: float) -> Command:
+        assert command.header(PullMessageRequest).max_message_count == 40
+        self.asked.append(address)
+        return self._replies(address)
+
+    async def request(self, address: str, command: Command, *, timeout_s: float) -> Command:
+        assert command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC
+        self.asked.append(address)
+        broker = BrokerData(cluster="c", broker_name="a", broker_addrs={0: "new:3"})
+        return Command.request(0, body=msgspec.json.encode(TopicRouteData(broker_datas=[broker])))
+
+
+def pull(wire: PlayedWire) -> Pulled:
+    options = read_options({"namesrv": "names:9", "subscribe": "T"})
+    return asyncio.run(Puller(cast("Wire", cast("Any", wire)), options).pull(SPAN, 10))
+
+
+def test_whoever_took_over_is_asked_when_the_old_master_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulling, "WAITS_S", (0.0, 0.0))
+
+    def reply(address: str) -> Command:
+        if address == "new:3":
+            return answer()
+        raise ConnectFailed(address, "refused")
+
+    wire = PlayedWire(reply)
+
+    assert pull(wire) == Pulled(b"records", 12)
+    assert wire.asked == ["old:1", "slave:2", "names:9", "new:3"]
+
+
+def test_a_refusal_that_may_pass_is_waited_for_and_another_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pulling, "WAITS_S", (0.0,))
+    busy = PlayedWire(lambda _: answer(ResponseCode.SYSTEM_BUSY))
+    refusing = PlayedWire(lambda _: answer(ResponseCode.NO_PERMISSION))
+
+    with pytest.raises(ResponseError):
+        pull(busy)
+    assert busy.asked == ["old:1", "slave:2", "names:9", "new:3"]
+    with pytest.raises(ResponseError):
+        pull(refusing)
