@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from tanist.admin.cluster import consumer_connections, topic_route, topic_stats
@@ -19,6 +20,7 @@ from tanist.console.watching.lookups import Lookups
 from tanist.console.watching.snapshot import Snapshot
 from tanist.console.watching.watcher import Watcher
 from tanist.errors import MQError, ResponseError
+from tanist.up.control import Act, ClusterState, Order, give_order
 
 _T = TypeVar("_T")
 
@@ -45,6 +47,8 @@ class Desk:
     limit: LoginLimit
     audit: AuditLog
     clock: Clock
+    control: Path | None = None
+    """Where the cluster takes orders that ``tanist up`` runs; None if it is another one."""
     hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     """Passwords are checked two at a time: each check takes 16 MiB."""
 
@@ -106,6 +110,12 @@ class Desk:
         if page is None:
             raise Unknown(f"no broker knows a group {group}")
         return page
+
+    async def order(self, act: Act, whom: str = "") -> ClusterState:
+        """Ask or order the cluster that ``tanist up`` runs. Raises Unknown if it is another one."""
+        if self.control is None:
+            raise Unknown("this cluster was not started by tanist up")
+        return await give_order(self.control, Order(act=act, whom=whom))
 
     async def _told(self, question: tuple[str, ...], ask: Callable[[], Awaitable[_T]]) -> _T | str:
         """The answer, or why there is none: a page shows what it has."""

@@ -17,9 +17,10 @@ from tanist.console.views.replication import Replication, replication_view
 from tanist.console.views.slave_consumption import SlaveConsumption, slave_consumption_view
 from tanist.console.views.topics import TopicPage, Topics, topics_view
 from tanist.console.watching.history import History
-from tanist.console.web.actions import EndRequest, end_reading
+from tanist.console.web.actions import EndRequest, MachineOrder, end_reading, kill_member, restart_member
 from tanist.console.web.guard import desk_of, operators, viewers
 from tanist.console.web.openapi import Operation, describe
+from tanist.up.control import Act, ClusterState
 
 PREFIX = "/api/v1"
 
@@ -85,6 +86,10 @@ async def _group(request: Request) -> GroupPage:
     return await desk_of(request).group(request.path_params["group"])
 
 
+async def _machine(request: Request) -> ClusterState:
+    return await desk_of(request).order(Act.STATUS)
+
+
 async def _history(request: Request) -> History:
     desk = desk_of(request)
     desk.watcher.touch()
@@ -118,6 +123,7 @@ ENDPOINTS: Sequence[Endpoint] = (
     Endpoint(Operation("/topics/{topic}", "One topic, its route and queues", TopicPage), _topic),
     Endpoint(Operation("/groups", "Consumer groups", Groups, query=_SEARCH), _groups),
     Endpoint(Operation("/groups/{group}", "One group, queue by queue, and its members", GroupPage), _group),
+    Endpoint(Operation("/machine", "The processes that tanist up runs", ClusterState), _machine),
     Endpoint(Operation("/history", "Figures of the last minutes", History), _history),
     Endpoint(
         Operation("/audit", "The last changes", Audit, is_for_operators=True), _audit, is_for_operators=True
@@ -135,6 +141,28 @@ CHANGES: Sequence[tuple[Operation, Callable[[Request], Awaitable[Response]]]] = 
             is_for_operators=True,
         ),
         end_reading,
+    ),
+    (
+        Operation(
+            "/machine/kill",
+            "Kill a process that tanist up runs, as a crash would",
+            Done,
+            method="post",
+            body=MachineOrder,
+            is_for_operators=True,
+        ),
+        kill_member,
+    ),
+    (
+        Operation(
+            "/machine/restart",
+            "Start processes again that tanist up runs",
+            Done,
+            method="post",
+            body=MachineOrder,
+            is_for_operators=True,
+        ),
+        restart_member,
     ),
 )
 

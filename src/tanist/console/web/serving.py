@@ -45,6 +45,8 @@ class ConsoleOptions:
     coordinator: str | None = None
     """The registry, which knows groups too that no name server lists."""
     audit_log: Path | None = None
+    control: Path | None = None
+    """Where the cluster takes orders that ``tanist up`` runs, if it is one."""
     credentials: Credentials | None = field(default=None, repr=False)
 
 
@@ -64,6 +66,7 @@ async def serving(options: ConsoleOptions) -> AsyncGenerator[str]:
             limit=LoginLimit(),
             audit=AuditLog(options.audit_log),
             clock=clock,
+            control=options.control,
         )
         with _bound(options) as listener:
             host, port = listener.getsockname()[:2]
