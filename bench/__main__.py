@@ -9,7 +9,20 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from bench import broker, clients, embedded, failover, frames, ha, log, queues, remoting, slave_consume
+from bench import (
+    broker,
+    clients,
+    embedded,
+    failover,
+    frames,
+    ha,
+    log,
+    queues,
+    remoting,
+    reset,
+    slave_consume,
+    time_lookup,
+)
 from bench.table import Row, print_rows
 from tests.support.fixed_pair import SQLITE, ZOOKEEPER
 from tests.support.rocketmq.jars import is_fetched
@@ -18,6 +31,7 @@ _BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "frames": frames.run,
     "log": log.run,
     "queues": queues.run,
+    "time-lookup": time_lookup.run,
     "remoting": remoting.run,
     "embedded": embedded.run,
     "broker": broker.run,
@@ -38,6 +52,7 @@ def main(arguments: list[str]) -> int:
         **_BENCHMARKS,
         # Parts of the former, and what lasts too long to be run with all.
         **ha.parts(),
+        "reset": reset.run,
         "failover": lambda: failover.run(given.rounds),
         **failover.parts(given.rounds),
         "slave-consume": lambda: slave_consume.run(given.rounds, coordinator=given.coordinator),

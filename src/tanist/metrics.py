@@ -76,6 +76,15 @@ SLAVE_CONSUME_GIVEN_UP = MetricName(
     "tanist_slave_consume_given_up", "1 while this master serves nobody until it is restored."
 )
 
+OFFSET_CORRECTIONS = MetricName(
+    "tanist_offset_corrections", "Pulls for what their queue does not have.", is_counter=True
+)
+OFFSET_CORRECTION_LOOPS = MetricName(
+    "tanist_offset_correction_loops",
+    "Queues in which a consumer is corrected over and over and consumes nothing.",
+    ("consumer_group", "topic"),
+)
+
 
 class OnDemand(Collector):
     """Looks figures up when they are asked for. Register it where metrics are served from."""

@@ -2,75 +2,28 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pytest
 
-from tanist.broker import Broker
-from tanist.broker.state import BrokerState
-from tanist.client import Consumer, MessageQueue, ReceivedMessage, RetryLater, Start
+from tanist.client import Consumer, MessageQueue, ReceivedMessage, RetryLater
 from tanist.client.queues import rebalancing
 from tanist.model.offsets import QueueOffset
 from tanist.protocol import Command, RequestCode
-from tanist.protocol.bodies.base import encode_body
-from tanist.protocol.bodies.reset import OffsetTable
 from tanist.protocol.bodies.running import ConsumeDirectlyResult, ConsumerRunningInfo, ConsumerStatus
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.headers.client import ConsumeMessageDirectlyRequest, ConsumerRunningInfoRequest
 from tanist.protocol.headers.common import TopicGroupRequest
-from tanist.protocol.headers.reset import ResetOffsetRequest
-from tanist.protocol.java_json import ObjectKeyed, decode_java_json
+from tanist.protocol.java_json import decode_java_json
 from tanist.remoting import RemotingClient
 from tanist.testing import EmbeddedBroker
 from tests.support.consuming import TOPIC, Handled, bodies, in_loop, send, take, until
-
-GROUP = "billing"
-States: TypeAlias = list[BrokerState]
+from tests.support.ordering import GROUP, States, keep_states, make_consumer, order_reset, queue_of
 
 
 @pytest.fixture
 def states(monkeypatch: pytest.MonkeyPatch) -> States:
-    """What the brokers of a test know: their connections to clients are in it."""
-    made: States = []
-    make: Callable[..., Any] = Broker._make_state  # pyright: ignore[reportPrivateUsage]
-
-    def make_and_keep(broker: Broker, *arguments: object) -> BrokerState:
-        made.append(make(broker, *arguments))
-        return made[-1]
-
-    monkeypatch.setattr(Broker, "_make_state", make_and_keep)
-    return made
-
-
-def make_consumer(broker: EmbeddedBroker, **arguments: object) -> Consumer:
-    given: dict[str, object] = {
-        "group": GROUP,
-        "namesrv": broker.namesrv,
-        "topics": {TOPIC: "*"},
-        "start": Start.FIRST,
-        **arguments,
-    }
-    return Consumer(**given)  # pyright: ignore[reportArgumentType]
-
-
-def queue_of(broker: EmbeddedBroker, queue_id: int, *, topic: str = TOPIC) -> MessageQueue:
-    return MessageQueue(topic=topic, broker_name=broker.broker_name, queue_id=queue_id)
-
-
-def order_reset(states: States, consumer: Consumer, offsets: dict[MessageQueue, int]) -> None:
-    """What a broker of RocketMQ sends each member when an operator resets the group."""
-    table = ObjectKeyed({queue: QueueOffset(offset) for queue, offset in offsets.items()})
-    order = Command.request(
-        RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
-        ResetOffsetRequest(topic=TOPIC, group=GROUP, timestamp_ms=0, is_force=True),
-        body=encode_body(OffsetTable(offset_table=table)),
-        is_one_way=True,
-    )
-    client = states[-1].clients.find_consumer(GROUP, consumer.client_id)
-    assert client is not None
-    client.connection.send(order)
+    return keep_states(monkeypatch)
 
 
 async def ask_client(states: States, consumer: Consumer, question: Command) -> Command:

@@ -99,12 +99,13 @@ def join(
     client_id: str = "10.0.0.5@1",
     connection: ClientConnection | None = None,
     language: str = "JAVA",
+    is_broadcast: bool = False,
 ) -> None:
     """Let a client join a group with a heartbeat that wants these topics."""
     consumer = ConsumerData(
         group_name=group,
         consume_type=ConsumeType.PASSIVELY,
-        message_model=MessageModel.CLUSTERING,
+        message_model=MessageModel.BROADCASTING if is_broadcast else MessageModel.CLUSTERING,
         consume_from_where=ConsumeFromWhere.LAST_OFFSET,
         subscription_data_set=list(wanted),
     )

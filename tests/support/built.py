@@ -10,7 +10,7 @@ import hashlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 
 from tests.support import partners
@@ -18,12 +18,14 @@ from tests.support import partners
 BUILD = Path(__file__).parents[2] / "build"
 
 
-def jars(pom: Path, *, of: str, under: Path) -> Path:
+def jars(pom: Path, *, of: str, under: Path, properties: Mapping[str, str] | None = None) -> Path:
     """Return the directory with the jars that a pom names, fetched first where it is not there yet.
 
-    Only whoever has ``locked`` the directory above may ask.
+    ``properties`` override those of the pom. Only whoever has ``locked`` the directory above may ask.
     """
-    return ready(under / hash_of([pom]), lambda directory: _fetch_jars(pom, of, directory))
+    given = [f"-D{name}={value}" for name, value in (properties or {}).items()]
+    name = "-".join([hash_of([pom]), *(properties or {}).values()])
+    return ready(under / name, lambda directory: _fetch_jars(pom, given, of, directory))
 
 
 def ready(directory: Path, make: Callable[[Path], None]) -> Path:
@@ -52,10 +54,10 @@ def locked(directory: Path) -> Generator[None]:
         yield
 
 
-def _fetch_jars(pom: Path, of: str, directory: Path) -> None:
+def _fetch_jars(pom: Path, properties: list[str], of: str, directory: Path) -> None:
     print(f"fetching the jars of {of} into {directory.parent}", file=sys.stderr)
     command = [str(partners.maven()), "-B", "-q", "-f", str(pom), "dependency:copy-dependencies"]
-    command += ["-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
+    command += ["-DincludeScope=runtime", f"-DoutputDirectory={directory}", *properties]
     fetched = subprocess.run(command, capture_output=True, text=True, check=False)
     if fetched.returncode != 0:
         said = (fetched.stdout + fetched.stderr)[-2000:]

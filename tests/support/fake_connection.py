@@ -1,5 +1,8 @@
 """A connection without a socket, for handlers and tables."""
 
+import asyncio
+
+from tanist.errors import ConnectionLost
 from tanist.model.host import pack_host
 from tanist.protocol.command import Command
 from tanist.protocol.frame import FrameDecoder
@@ -37,6 +40,10 @@ class FakeConnection(Connection):
 
     def send_soon(self, frame: bytes) -> None:
         self.send(frame)
+
+    def request(self, command: Command, timeout_s: float) -> asyncio.Future[Command]:
+        """Nobody is there to answer."""
+        raise ConnectionLost(self.peer, "a connection without a socket asks nobody")
 
     def close(self, reason: str) -> None:
         self.closed_for = self.closed_for or reason

@@ -8,13 +8,13 @@ from tanist.protocol.headers.topics import UpdateTopicRequest
 from tests.support.wire import Wire
 
 
-def create_topic(address: str, topic: str) -> None:
-    """Have a broker make a topic of four queues."""
+def create_topic(address: str, topic: str, *, queue_count: int = 4) -> None:
+    """Have a broker make a topic."""
     header = UpdateTopicRequest(
         topic=topic,
         default_topic="TBW102",
-        read_queue_count=4,
-        write_queue_count=4,
+        read_queue_count=queue_count,
+        write_queue_count=queue_count,
         perm=6,
         topic_filter_type="SINGLE_TAG",
     )

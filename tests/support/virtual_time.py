@@ -34,7 +34,9 @@ class _Selector(selectors.DefaultSelector):
         return found
 
 
-class _VirtualLoop(asyncio.SelectorEventLoop):
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """Its time passes when nobody has anything to do."""
+
     def __init__(self) -> None:
         self._virtual = _Selector()
         super().__init__(self._virtual)
@@ -52,9 +54,12 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
         return done
 
 
-def run_virtually(scenario: Coroutine[Any, Any, _T]) -> _T:
+def run_virtually(
+    scenario: Coroutine[Any, Any, _T],
+    make_loop: Callable[[], asyncio.AbstractEventLoop] = VirtualLoop,
+) -> _T:
     """Run a scenario in its own time. It may sleep."""
-    with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
+    with asyncio.Runner(loop_factory=make_loop) as runner:
         return runner.run(scenario)
 
 

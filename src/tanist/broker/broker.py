@@ -41,6 +41,7 @@ from tanist.broker.late import LongAnswers
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.operating.config_file import ConfigFile
+from tanist.broker.operating.correction_events import correction_metrics
 from tanist.broker.operating.ha_metrics import ha_metrics
 from tanist.broker.operating.ha_status import ha_status
 from tanist.broker.operating.live_config import LiveConfig
@@ -51,6 +52,8 @@ from tanist.broker.pull_progress import PullProgress
 from tanist.broker.rebuilding import SlaveRounds
 from tanist.broker.registration import Registration
 from tanist.broker.replication import Parts, Replication
+from tanist.broker.resets.order_file import OrderFile
+from tanist.broker.resets.table import OrderTable, set_unsaved
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
 from tanist.broker.topics import TopicTable
@@ -198,6 +201,9 @@ class Broker:
         topics.add_several(self._topics, max_new=len(self._topics))
         delays = DelayTable.open(disk, root, self._settings, store, self._clock)
         writer.on_cut.append(delays.on_cut)
+        offsets = OffsetTable.open(ConfigTable(disk, root, ConsumerOffsetTable), self._clock)
+        resets = OrderTable(OrderFile(disk, root))
+        set_unsaved(resets, offsets)
         fixed = [self._limits, self._ha] if self._tls is None else [self._limits, self._ha, self._tls]
         return BrokerState(
             settings=self._settings,
@@ -208,7 +214,7 @@ class Broker:
             groups=GroupTable.open(
                 ConfigTable(disk, root, SubscriptionGroupTable), self._settings, self._clock
             ),
-            offsets=OffsetTable.open(ConfigTable(disk, root, ConsumerOffsetTable), self._clock),
+            offsets=offsets,
             clients=ClientTable(),
             locks=QueueLocks(),
             placing=Placing(
@@ -225,13 +231,18 @@ class Broker:
             clock=self._clock,
             store_host=host,
             pid=os.getpid(),
+            resets=resets,
         )
 
     @asynccontextmanager
     async def _measured(self, state: BrokerState) -> AsyncGenerator[None]:
         cluster = state.settings.broker_cluster_name
         figures = OnDemand(
-            lambda: chain(ha_metrics(ha_status(state), cluster=cluster), slave_consume_metrics(state))
+            lambda: chain(
+                ha_metrics(ha_status(state), cluster=cluster),
+                slave_consume_metrics(state),
+                correction_metrics(state),
+            )
         )
         self.metrics.register(figures)
         try:

@@ -9,8 +9,10 @@ from functools import partial
 from tanist.broker.acl import AccessGuard
 from tanist.broker.handlers import clients, consumption
 from tanist.broker.lasting import listed, running, saving
+from tanist.broker.operating.correction_events import CorrectionEvents
 from tanist.broker.operating.counting import Counting
 from tanist.broker.operating.slave_consume_figures import Alarm
+from tanist.broker.resets import carrying as resets
 from tanist.broker.state import BrokerState
 from tanist.errors import MQError
 from tanist.store.flush import Flusher
@@ -18,6 +20,7 @@ from tanist.store.flush import Flusher
 _log = logging.getLogger(__name__)
 
 _CLIENT_SCAN_S = 10.0
+_RESETS_SAVE_MS = 1_000
 
 
 @asynccontextmanager
@@ -25,7 +28,8 @@ async def doing_chores(
     state: BrokerState, flusher: Flusher, guard: AccessGuard | None, tasks: asyncio.TaskGroup
 ) -> AsyncGenerator[None]:
     """Do them while the block lasts; at its end what changed is saved once more."""
-    counting = Counting(state)
+    counting, events = Counting(state), CorrectionEvents(state)
+    corrections = state.corrections
     chores = {
         "flush": flusher.run,
         "upkeep": state.upkeep.run,
@@ -42,13 +46,19 @@ async def doing_chores(
         "timer": partial(
             saving, state.delays.start_save_timers, lambda: state.settings.timer_flush_interval_ms
         ),
+        "resets": partial(saving, state.resets.start_save, lambda: _RESETS_SAVE_MS),
         "clients": partial(_scan_clients, state),
         "counting": counting.run,
         "alarm": Alarm(state).run,
+        "corrections": events.run,
     }
     if guard is not None:
         chores["access rules"] = guard.watch
-    with listed(state.store.dispatcher.listeners, counting.on_indexed):
+    with (
+        listed(state.store.dispatcher.listeners, counting.on_indexed),
+        listed(corrections.listeners, events.on_corrected),
+        listed(corrections.loop_listeners, events.on_loop),
+    ):
         try:
             async with running(tasks, chores):
                 yield
@@ -62,17 +72,21 @@ async def _scan_clients(state: BrokerState) -> None:
         await asyncio.sleep(_CLIENT_SCAN_S)
         clients.on_tick(state)
         consumption.on_tick(state)
+        resets.on_tick(state)
+        state.corrections.on_tick(state.clock.now_ms())
 
 
 def _start_save_offsets(state: BrokerState) -> Callable[[], None] | None:
     """A slave's after the log: they say how far transactions are done with, and it may be master next."""
-    finish = state.offsets.start_save()
-    if finish is None or not state.settings.is_slave:
-        return finish
+    finish, moved = state.offsets.start_save(), state.resets.unsaved()
+    if finish is None:
+        return None
 
     def finish_after_flush() -> None:
-        state.store.flush()
+        if state.settings.is_slave:
+            state.store.flush()
         finish()
+        state.resets.offsets_saved(moved)
 
     return finish_after_flush
 
@@ -88,3 +102,5 @@ def _save_at_end(state: BrokerState) -> None:
         if finish := start_save():
             finish()
     state.offsets.save()
+    state.resets.offsets_saved(state.resets.unsaved())
+    state.resets.save()

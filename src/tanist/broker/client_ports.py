@@ -41,6 +41,7 @@ class ClientPorts:
         self._guard = guard
         self._pulls = PullHandler(state)
         state.store.dispatcher.listeners.append(self._pulls.on_indexed)
+        state.resets.wakers.append(self._pulls.on_reset)
         self._standings = StandingHandler(state)
         self.gate = ReadGate(state, self._pulls.refuse_all)
         """Sends consumers away when this broker may not be read any more."""

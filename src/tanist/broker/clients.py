@@ -277,6 +277,16 @@ class ClientTable:
         found = self._consumers.get(group)
         return None if found is None else found.find(client_id)
 
+    def find_group(self, group: str) -> ConsumerGroup | None:
+        """A consumer group with its members, to look at; None if nobody is there."""
+        return self._consumers.get(group)
+
+    def member_at(self, group: str, connection: ClientConnection) -> Client | None:
+        """Who is at the other end of a connection; None if no member of the group is."""
+        found = self._consumers.get(group)
+        member = None if found is None else found.members.get(connection)
+        return None if member is None else member.client
+
     def find_producer(self, client_id: str) -> Client | None:
         """Where to reach the client of this id that has any producer: replies are sent there."""
         return self._producer_by_id.get(client_id)

@@ -91,6 +91,10 @@ class ParkedPulls(Generic[OwnerT]):
         waiting = self._by_queue.get((topic, queue_id), ())
         return [pull for pull in waiting if pull.queue_offset < max_offset]
 
+    def waiting(self, topic: str, queue_id: int) -> list[ParkedPull[OwnerT]]:
+        """All pulls of a queue. They wait until they are taken."""
+        return [*self._by_queue.get((topic, queue_id), ())]
+
     def take(self, pull: ParkedPull[OwnerT]) -> bool:
         """Take out a pull to go on with it; False if it waits no longer."""
         if not pull.is_waiting:

@@ -191,6 +191,13 @@ class OffsetTable:
         if news:
             self._changed(news)
 
+    def move(self, group: str, topic: str, offsets: Mapping[int, QueueOffset]) -> None:
+        """Let a group stand in all these queues of a topic where somebody says, at once.
+
+        Raises ResponseError, and moves nothing, if that would be too many offsets.
+        """
+        self.adopt({_key(group, topic): offsets})
+
     def changed_since(
         self, base: Mapping[str, Mapping[int, QueueOffset]]
     ) -> dict[str, dict[int, QueueOffset]]:

@@ -24,6 +24,8 @@ class Outcome(StrEnum):
     OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
     OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
     OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    OFFSET_RESET = "OFFSET_RESET"
+    """The group is being moved, and who pulls is told so."""
     OFFSET_NOT_ON_SLAVE = "OFFSET_NOT_ON_SLAVE"
     """Only of a slave: the master may well have it."""
 

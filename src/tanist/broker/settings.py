@@ -90,6 +90,7 @@ UPDATABLE_KEYS = frozenset(
         "slaveReadEnable",
         "storeReplyMessageEnable",
         "timerFlushIntervalMs",
+        "useServerSideResetOffset",
         # The store's.
         "accessMessageInMemoryMaxRatio",
         "cleanFileForciblyEnable",
@@ -194,6 +195,11 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_transfer_bytes_on_message_in_memory: int = 256 << 10
     max_transfer_count_on_message_in_memory: int = 32
     slave_read_enable: bool = False
+    use_server_side_reset_offset: bool = False
+    """Whether clients are told of a reset by the answers to their pulls, and nothing is sent to them.
+    RocketMQ 5.2's default is true; here clients are told at once, and ours say what they did."""
+    reset_needs_approval: bool = False
+    """Whether an order to move offsets waits until somebody else approves it. A key of ours."""
     config_black_list: str = "configBlackList;brokerConfigPath"
     """Keys that nobody may change over the wire, separated by semicolons."""
     max_topic_count: int = 100_000

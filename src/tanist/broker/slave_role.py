@@ -27,6 +27,9 @@ _TABLES = (
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
     RequestCode.DELETE_SUBSCRIPTIONGROUP,
     RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+    RequestCode.APPLY_RESET,
+    RequestCode.DECIDE_RESET,
+    RequestCode.RESET_RECEIPT,
     RequestCode.CLONE_GROUP_OFFSET,
     # Before it has the master's tables every topic looks as if it were gone.
     RequestCode.CLEAN_UNUSED_TOPIC,
@@ -52,7 +55,15 @@ REFUSED: Mapping[int, ResponseCode] = {
 }
 """What is refused, and with which code."""
 
-_OFFSETS = frozenset({RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, RequestCode.CLONE_GROUP_OFFSET})
+_OFFSETS = frozenset(
+    {
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+        RequestCode.APPLY_RESET,
+        RequestCode.DECIDE_RESET,
+        RequestCode.RESET_RECEIPT,
+        RequestCode.CLONE_GROUP_OFFSET,
+    }
+)
 """Served by a slave that is read: the offsets are its own then, and go to the master with the others."""
 
 _READ_REMARK = (

@@ -1,7 +1,7 @@
 """What the handlers of one broker share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tanist.broker.clients import ClientTable
 from tanist.broker.controlled.duty import Controlled
@@ -15,6 +15,8 @@ from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
 from tanist.broker.replication import Replication
+from tanist.broker.resets.corrections import Corrections
+from tanist.broker.resets.table import OrderTable
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.slave_consume.right import ReadRight
 from tanist.broker.slave_consume.view import SlaveConsumeView
@@ -62,6 +64,10 @@ class BrokerState:
     is_route_old: bool = False
     """Whether name servers have yet to be told of another ``brokerPermission``."""
 
+    resets: OrderTable = field(default_factory=OrderTable)
+    """Orders to move groups, and what is watched for them."""
+    corrections: Corrections = field(default_factory=Corrections)
+    """Consumers that ask for what their queues do not have."""
     controlled: Controlled | None = None
     """Its duty to the controllers, in controller mode."""
     read_right: ReadRight | None = None

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
+from tanist.broker.resets.order_file import encode_order
 from tanist.broker.state import BrokerState
 from tanist.model.data_version import DataVersion
 from tanist.protocol.ha_tables import (
@@ -22,6 +23,7 @@ from tanist.protocol.ha_tables import (
     Entry,
     GroupEntry,
     OffsetEntry,
+    ResetEntry,
     TableKind,
     TablePiece,
     TopicEntry,
@@ -92,6 +94,7 @@ class TablesFeed:
             (state.offsets.watchers, dues[TableKind.OFFSETS].on_changed),
             (state.delays.levels.watchers, dues[TableKind.DELAYS].on_all_changed),
             (state.store.on_deleted, dues[TableKind.DELETIONS].on_all_changed),
+            (state.resets.watchers, dues[TableKind.RESETS].on_changed),
         ]
         for watchers, watcher in self._watches:
             watchers.append(watcher)
@@ -206,10 +209,21 @@ def _deletions(state: BrokerState) -> _Look:
     return _Look(DataVersion(), lambda: places, find)
 
 
+def _resets(state: BrokerState) -> _Look:
+    resets = state.resets
+
+    def find(order_id: str) -> list[Entry]:
+        order = resets.find(order_id)
+        return [] if order is None else [ResetEntry(order_id, encode_order(order.saved(has_queues=False)))]
+
+    return _Look(DataVersion(), lambda: [order.order_id for order in resets.orders()], find)
+
+
 _LOOKS: dict[TableKind, Callable[[BrokerState], _Look]] = {
     TableKind.TOPICS: _topics,
     TableKind.OFFSETS: _offsets,
     TableKind.DELAYS: _delays,
     TableKind.GROUPS: _groups,
     TableKind.DELETIONS: _deletions,
+    TableKind.RESETS: _resets,
 }

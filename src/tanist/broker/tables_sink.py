@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tanist.broker.held_changes import Change, HeldChanges
+from tanist.broker.resets.order_file import decode_order
 from tanist.broker.state import BrokerState
 from tanist.errors import DiskFull, RemoteProtocolError
 from tanist.log import ToldFailures
@@ -28,6 +29,7 @@ from tanist.protocol.ha_tables import (
     Entry,
     GroupEntry,
     OffsetEntry,
+    ResetEntry,
     TableKind,
     TablePiece,
     TopicEntry,
@@ -165,7 +167,15 @@ class TablesSink:
                     if isinstance(entry, DeletionEntry)
                 }
                 self._deletions.add(_change(last, places))
+            case TableKind.RESETS:
+                self._take_resets(entries)
         self.on_appended()
+
+    def _take_resets(self, entries: _Entries) -> None:
+        """Orders say nothing about the log. Those that are being watched here are better known here."""
+        orders = [decode_order(entry.order) for entry in entries.values() if isinstance(entry, ResetEntry)]
+        gone = [name for name, entry in entries.items() if entry is None]
+        self._state.resets.follow(orders, gone, is_ours=self._owns_offsets())
 
     def _take_topics(self, last: TablePiece, entries: _Entries) -> None:
         before = TopicConfigTable() if last.is_whole or self._topics is None else self._topics

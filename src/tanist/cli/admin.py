@@ -10,6 +10,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 from tanist.admin.replication import cluster_brokers, ha_status, rebuild_slave
 from tanist.cli.asked import JSON, NAME_SERVER, check_whom, first_of, run_asking
 from tanist.cli.ha_views import Told, print_status, to_json
+from tanist.cli.reset import reset_offset
+from tanist.cli.reset_mqadmin import by_time_command, skip_command
 from tanist.cli.slave_consume import COMMANDS
 from tanist.client.session.wire import Wire
 from tanist.client.settings import Credentials
@@ -137,5 +139,5 @@ async def _watch(wire: Wire, address: str, status: HARuntimeInfo, *, is_quiet: b
     return status
 
 
-for _command in COMMANDS:
+for _command in (*COMMANDS, reset_offset, by_time_command, skip_command):
     admin.add_command(_command)

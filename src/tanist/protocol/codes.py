@@ -45,8 +45,9 @@ class Version(IntEnum):
     V4_1_0_SNAPSHOT = 232  # the first broker that filters by SQL92
     V4_9_3 = 399  # the last client that leaves _UNIQUE_KEY_QUERY out of its signature
     V4_9_4 = 401  # the first client that wants standard JSON in routes
-    V4_9_8 = 409
+    V4_9_8 = 409  # the first client of its line whose broadcasting consumers keep a reset of one queue
     V5_0_0 = 413  # the first broker whose compressed registration ends with queue mappings
+    V5_2_0 = 453  # the first client of its line that keeps it too
     V5_3_3 = 479
 
 

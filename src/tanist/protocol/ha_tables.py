@@ -36,6 +36,7 @@ class TableKind(IntEnum):
     DELAYS = 3
     GROUPS = 4
     DELETIONS = 5
+    RESETS = 6
 
 
 class _Packed(msgspec.Struct, frozen=True, array_like=True):
@@ -90,7 +91,15 @@ class DeletionEntry(_Packed, frozen=True):
     log_offset: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
 
 
-Entry = TopicEntry | GroupEntry | OffsetEntry | DelayEntry | DeletionEntry
+class ResetEntry(_Packed, frozen=True):
+    """One order to move a group, as the broker keeps it on its disk."""
+
+    name: str
+    """Its id."""
+    order: bytes
+
+
+Entry = TopicEntry | GroupEntry | OffsetEntry | DelayEntry | DeletionEntry | ResetEntry
 
 
 class TablePiece(_Packed, frozen=True, kw_only=True):
@@ -113,6 +122,7 @@ _ENTRIES: dict[TableKind, msgspec.msgpack.Decoder[Entry | str]] = {
     TableKind.DELAYS: msgspec.msgpack.Decoder(DelayEntry | str),
     TableKind.GROUPS: msgspec.msgpack.Decoder(GroupEntry | str),
     TableKind.DELETIONS: msgspec.msgpack.Decoder(DeletionEntry | str),
+    TableKind.RESETS: msgspec.msgpack.Decoder(ResetEntry | str),
 }
 
 

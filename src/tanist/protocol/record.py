@@ -61,6 +61,13 @@ _HOST_BITS = int(_HOST_V6_MASK)
 _BORN_BITS = {PACKED_V4_BYTES: 0, PACKED_V6_BYTES: int(SysFlag.BORN_HOST_V6)}
 _STORE_BITS = {PACKED_V4_BYTES: 0, PACKED_V6_BYTES: int(SysFlag.STORE_HOST_V6)}
 MIN_RECORD_BYTES = _FIXED[0].size + 3
+_STORE_TIME = struct.Struct(">q")
+_BORN_BIT = int(SysFlag.BORN_HOST_V6)
+_BORN_HOST_POSITION = 48
+_STORE_TIME_POSITIONS = {
+    0: _BORN_HOST_POSITION + PACKED_V4_BYTES,
+    _BORN_BIT: _BORN_HOST_POSITION + PACKED_V6_BYTES,
+}
 
 
 class Record(msgspec.Struct, gc=False):
@@ -207,6 +214,16 @@ def decode_record(view: bytes | memoryview, position: int = 0) -> Record:
         _decode_topic(view, body_end, topic_end, magic),
         view[topic_end + 2 : record_end],
     )
+
+
+def record_store_time(view: bytes | memoryview) -> int:
+    """When the record that ``view`` begins with was stored. Nothing behind its fixed fields is touched."""
+    size, magic = peek_record(view, 0)
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        raise RemoteProtocolError(f"magic {magic & 0xFFFFFFFF:#010x} is no record's")
+    if min(size, len(view)) < MIN_RECORD_BYTES:
+        raise RemoteProtocolError(f"a record of {size} bytes has no room for its fixed fields")
+    return _STORE_TIME.unpack_from(view, _STORE_TIME_POSITIONS[view[39] & _BORN_BIT])[0]
 
 
 def record_properties(view: memoryview) -> memoryview:

@@ -5,7 +5,7 @@ from itertools import islice
 
 from tanist.errors import RemoteProtocolError
 from tanist.model.offsets import QueueOffset
-from tanist.protocol.record import Record, decode_record
+from tanist.protocol.record import MIN_RECORD_BYTES, Record, decode_record, record_store_time
 from tanist.protocol.tags import index_keys
 from tanist.store.commitlog import CommitLog
 from tanist.store.deletions import Deletions
@@ -101,14 +101,17 @@ class Lookup:
             yield record if is_meant else None
 
     def offset_at_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> QueueOffset:
-        """The queue offset that belongs to a time; 0 for a queue that is not there."""
+        """The queue offset that belongs to a time; 0 for a queue that is not there.
+
+        It looks at one entry and the first bytes of one record a step, and each step halves what is left.
+        """
         queue = self._queues.find(topic, queue_id)
         if queue is None:
             return QueueOffset(0)
 
         def time_of(queue_offset: int) -> int:
             log_offset = queue.entry(queue_offset).log_offset
-            return decode_record(self._ahead(log_offset)).store_timestamp_ms
+            return record_store_time(self._log.read_ahead(log_offset, MIN_RECORD_BYTES))
 
         return offset_at_time(
             time_of, timestamp_ms, min_offset=queue.min_offset, max_offset=queue.max_offset, boundary=boundary

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,8 @@ _rehearsals: list[bool] = []
 
 CLIENT_LINES = tuple(_CLIENT_POMS)
 """The clients that there are, one release of each line."""
+OLDER_CLIENTS = ("4.9.7", "5.1.4")
+"""The last releases in which a broadcasting client can not keep the offset of a single queue."""
 # A partner shares two cores with the tests: a plain collector and a quick start suit it.
 QUICK_START = (
     *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
@@ -117,8 +119,12 @@ def install() -> Installation:
 
 
 def install_client(line: str) -> Installation:
-    """Return the same for the clients of one of ``CLIENT_LINES``; the jars need not hold a server."""
-    return _install(_CLIENT_POMS[line], _HERE / "java_client")
+    """Return the same for the clients of one of ``CLIENT_LINES``, or of ``OLDER_CLIENTS``.
+
+    The jars need not hold a server.
+    """
+    older = {"rocketmq.version": line} if line in OLDER_CLIENTS else None
+    return _install(_CLIENT_POMS.get(line, _CLIENT_POMS["4.9.8"]), _HERE / "java_client", older)
 
 
 def install_proxy() -> Installation:
@@ -136,10 +142,10 @@ def is_fetched() -> bool:
     return (_BUILD / built.hash_of([_POM])).exists()
 
 
-def _install(pom: Path, programs: Path) -> Installation:
+def _install(pom: Path, programs: Path, properties: Mapping[str, str] | None = None) -> Installation:
     java = partners.java_tool("java")
     with built.locked(_BUILD):
-        jars = _jars(pom)
+        jars = _jars(pom, properties)
         sources = sorted(programs.glob("*.java"))
         programs = built.ready(
             jars.with_name(f"{jars.name}-programs-{built.hash_of(sources)}"),
@@ -165,8 +171,8 @@ def _install_jars(pom: Path) -> Installation:
     return Installation(java, jars, jars)
 
 
-def _jars(pom: Path) -> Path:
-    return built.jars(pom, of="Apache RocketMQ", under=_BUILD)
+def _jars(pom: Path, properties: Mapping[str, str] | None = None) -> Path:
+    return built.jars(pom, of="Apache RocketMQ", under=_BUILD, properties=properties)
 
 
 def _compile(sources: list[Path], jars: Path, directory: Path) -> None:

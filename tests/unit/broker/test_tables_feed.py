@@ -7,18 +7,33 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tanist.broker.consumer_group import Client
 from tanist.broker.queue_look import queue_bounds
+from tanist.broker.resets.carrying import on_members
+from tanist.broker.resets.order import ResetOrder
+from tanist.broker.resets.order_file import SavedOrder
+from tanist.broker.settings import BrokerRole
 from tanist.broker.state import BrokerState
 from tanist.broker.tables_feed import TablesFeed
 from tanist.broker.tables_sink import TablesSink
 from tanist.errors import RemoteProtocolError
 from tanist.model.groups import SubscriptionGroupConfig
+from tanist.model.offsets import QueueOffset
 from tanist.model.topics import TopicConfig
 from tanist.protocol import ha_tables
+from tanist.protocol.bodies.reset import (
+    ClientReceipt,
+    QueueTarget,
+    ReceiptState,
+    ResetOrderView,
+    ResetState,
+)
 from tanist.protocol.bodies.sync import SubscriptionGroupTable, TopicConfigTable
+from tanist.protocol.codes import RequestCode
 from tanist.protocol.ha_tables import TableKind, TablePiece, decode_piece, encode_piece
-from tests.support.broker_tables import open_state
+from tests.support.broker_tables import join, open_state
 from tests.support.clocks import FakeClock
+from tests.support.fake_connection import FakeConnection
 from tests.support.messages import make_message
 
 
@@ -90,6 +105,56 @@ def test_after_the_first_turn_all_four_tables_and_their_versions_are_the_masters
     pair.slave.offsets.commit("Gone", "OnlyHere", 0, 5)
     pair.move()
     assert _tables(pair.slave) == _tables(pair.master)
+
+
+def _order(order_id: str = "o1", state: ResetState = ResetState.APPLIED) -> ResetOrder:
+    told = ClientReceipt(client_id="c1", address="10.0.0.1:4000", state=ReceiptState.TOLD, told_ms=5)
+    view = ResetOrderView(
+        order_id=order_id,
+        topic="Orders",
+        group="Billing",
+        broker_name="broker-a",
+        state=state,
+        caller="ann",
+        caller_address="10.9.9.9:1",
+        created_ms=5,
+        expires_ms=2**50,
+        targets=[QueueTarget(queue_id=0, expected_offset=QueueOffset(17), target=QueueOffset(3))],
+        receipts=[told],
+        is_broadcast=True,
+    )
+    return ResetOrder.restored(SavedOrder(view=view))
+
+
+def test_a_slave_knows_the_orders_and_leaves_them_to_its_master_until_it_is_one(pair: _Pair) -> None:
+    pair.master.resets.add(_order(state=ResetState.WAITING), now_ms=5)
+    pair.slave.settings = msgspec.structs.replace(
+        pair.slave.settings, broker_role=BrokerRole.SLAVE, broker_id=1
+    )
+    pair.move()
+    pair.master.resets.follow([_order().saved()], [], is_ours=False)
+    pair.move()
+    followed = pair.slave.resets.find("o1")
+    assert followed is not None
+    assert [receipt.state for receipt in followed.view().receipts] == [ReceiptState.PENDING]
+    assert pair.slave.resets.unsaved() == []
+    returned = FakeConnection("10.0.0.1:4001")
+    client = Client(returned, "c1", "PYTHON", 479)
+    join(pair.slave, "Billing", client_id="c1", connection=returned, is_broadcast=True)
+    on_members(pair.slave, client, ["Billing"])
+    assert returned.take_sent() == []
+    pair.slave.settings = pair.master.settings
+    on_members(pair.slave, client, ["Billing"])
+    assert [sent.code for sent in returned.take_sent()] == [RequestCode.RESET_CONSUMER_CLIENT_OFFSET]
+
+
+def test_orders_that_a_slave_gave_while_it_was_read_are_not_lost(pair: _Pair) -> None:
+    pair.move()
+    pair.is_read = True
+    pair.slave.resets.add(_order("ours", ResetState.WAITING), now_ms=5)
+    pair.master.resets.add(_order("theirs", ResetState.WAITING), now_ms=5)
+    pair.move()
+    assert [order.order_id for order in pair.slave.resets.orders()] == ["ours", "theirs"]
 
 
 def test_mappings_and_what_groups_are_forbidden_come_along(pair: _Pair) -> None:
@@ -214,8 +279,8 @@ def test_no_reader_sees_a_table_before_its_last_piece_is_there(
         if _tables(pair.slave) != states[-1]:
             assert decode_piece(change).is_last
             states.append(_tables(pair.slave))
-    # Of deletions there are none.
-    assert len(states) == len(TableKind)
+    # Of deletions and of orders there are none.
+    assert len(states) == 1 + len(TableKind) - 2
     assert states[-1] == _tables(pair.master)
 
 

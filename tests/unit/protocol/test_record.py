@@ -9,12 +9,14 @@ from tanist.protocol.record import (
     MAGIC_BLANK,
     MAGIC_V2,
     MAX_PROPERTIES_BYTES,
+    MIN_RECORD_BYTES,
     check_record,
     crc32,
     decode_record,
     encode_blank,
     encode_record,
     record_properties,
+    record_store_time,
 )
 
 # Written by Apache RocketMQ 5.3.3.
@@ -216,3 +218,21 @@ def test_what_is_no_record_has_no_properties() -> None:
     for raw in (encode_blank(100).ljust(100, b"\0"), GOLDEN[:-1], b"", bytes(200)):
         with pytest.raises(RemoteProtocolError):
             record_properties(memoryview(raw))
+
+
+@pytest.mark.parametrize("born_host", [pack_host("1.2.3.4", 7), pack_host("2001:db8::1", 7)])
+def test_when_a_record_was_stored_stands_in_its_first_bytes(born_host: bytes) -> None:
+    message = _message(body=b"x" * 5000)
+    message.born_host = born_host
+    record = _encode(message, store_host=pack_host("2001:db8::2", 8))
+    assert record_store_time(memoryview(record)[:MIN_RECORD_BYTES]) == STORE_TIMESTAMP_MS
+
+
+@pytest.mark.parametrize(
+    ("position", "raw"), [(4, b"\0\0\0\0"), (0, struct.pack(">i", MIN_RECORD_BYTES - 1))]
+)
+def test_what_is_no_record_has_no_store_time(position: int, raw: bytes) -> None:
+    with pytest.raises(RemoteProtocolError):
+        record_store_time(_changed(_encode(_message()), position, raw))
+    with pytest.raises(RemoteProtocolError):
+        record_store_time(_encode(_message())[: MIN_RECORD_BYTES - 1])

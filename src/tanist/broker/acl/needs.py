@@ -73,6 +73,8 @@ _FIELDS: dict[int, tuple[tuple[str, Kind, Access], ...]] = {
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: (_MEMBER,),
     RequestCode.UPDATE_CONSUMER_OFFSET: (_TOPIC_READ, _MEMBER),
     RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: (_TOPIC_READ, _GROUP),
+    RequestCode.APPLY_RESET: (_TOPIC_READ, _GROUP),
+    RequestCode.RESET_RECEIPT: (_TOPIC_READ, _GROUP),
 }
 """The fields that name what is needed, by request code."""
 
@@ -105,6 +107,8 @@ ADMIN_CODES = frozenset(
         RequestCode.DELETE_SUBSCRIPTIONGROUP,
         RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN,
         RequestCode.CLONE_GROUP_OFFSET,
+        # Somebody else than who gave the order, and not just anybody.
+        RequestCode.DECIDE_RESET,
         RequestCode.SET_MESSAGE_REQUEST_MODE,
         RequestCode.UPDATE_BROKER_CONFIG,
         RequestCode.TRIGGER_DELETE_FILES,

@@ -13,6 +13,7 @@ from tanist.broker.clients import Action, AskForSubscriptions, CloseConnection, 
 from tanist.broker.consumer_group import Client
 from tanist.broker.heartbeat import read_heartbeat
 from tanist.broker.message_filter import condition_of
+from tanist.broker.resets import carrying as resets
 from tanist.broker.slave_consume.relay_rules import is_stock
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
@@ -54,6 +55,8 @@ def routes(state: BrokerState) -> dict[int, Handler]:
 
 def on_lost(state: BrokerState, connection: Connection) -> None:
     """A connection was closed, by whichever side."""
+    if state.resets.watched_groups:
+        resets.on_lost(state, connection)
     _carry_out(state, state.clients.on_lost(connection))
 
 
@@ -94,6 +97,9 @@ class ClientHandler:
             heartbeat = msgspec.structs.replace(heartbeat, consumer_data_set=[])
         actions = self._state.clients.on_heartbeat(client, heartbeat, now_ms=self._state.clock.now_ms())
         _carry_out(self._state, actions)
+        if self._state.resets.watched_groups:
+            groups = [consumer.group_name for consumer in heartbeat.consumer_data_set]
+            resets.on_members(self._state, client, groups)
         if refusal is not None:
             raise refusal
         if not heartbeat.heartbeat_fingerprint:
@@ -105,6 +111,8 @@ class ClientHandler:
 
     def unregister(self, command: Command, connection: Connection) -> Command:
         request = command.header(UnregisterClientRequest)
+        if self._state.resets.watched_groups and request.consumer_group is not None:
+            resets.on_left(self._state, connection, request.consumer_group)
         actions = self._state.clients.on_unregister(
             connection, consumer_group=request.consumer_group, producer_group=request.producer_group
         )

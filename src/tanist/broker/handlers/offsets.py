@@ -4,6 +4,7 @@ from tanist.broker.late import Steps
 from tanist.broker.memory import hot_bytes
 from tanist.broker.offsets import check_client_may_commit
 from tanist.broker.queue_look import queue_bounds, store_time_ms, young_start
+from tanist.broker.resets import carrying as resets
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
 from tanist.protocol.bodies import encode_body, join_tables
@@ -45,7 +46,7 @@ class OffsetHandler:
     def __init__(self, state: BrokerState) -> None:
         self._state = state
 
-    def query(self, command: Command, _connection: Connection) -> Command:
+    def query(self, command: Command, connection: Connection) -> Command:
         """A group without an offset begins at the start of a queue whose first message is still young.
 
         Else a new group would begin at the end of a new topic and miss what was sent before its first
@@ -54,6 +55,8 @@ class OffsetHandler:
         request = command.header(QueryConsumerOffsetRequest)
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         offset = self._state.offsets.find(group, topic, queue_id)
+        if self._state.resets.watched:
+            resets.on_query(self._state, resets.Visit(group, topic, queue_id, connection))
         if offset is None and self._state.settings.is_slave:
             self._check_heard_of(group, topic)
         if offset is None and request.set_zero_if_not_found is not False:
@@ -75,7 +78,7 @@ class OffsetHandler:
         if self._state.topics.find(topic) is None:
             raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, f"topic {topic} is not known to this slave yet")
 
-    def update(self, command: Command, _connection: Connection) -> Command:
+    def update(self, command: Command, connection: Connection) -> Command:
         request = command.header(UpdateConsumerOffsetRequest)
         group, topic = request.consumer_group, request.topic
         if self._state.groups.find(group) is None:
@@ -89,6 +92,14 @@ class OffsetHandler:
                 ResponseCode.INVALID_PARAMETER,
                 f"offset {request.consumer_offset} in queue {request.queue_id} can not be",
             )
+        if self._state.resets.watched:
+            visit = resets.Visit(group, topic, request.queue_id, connection)
+            is_one_way = command.is_one_way
+            if not resets.may_commit(self._state, visit, request.consumer_offset, is_one_way=is_one_way):
+                # As RocketMQ 5 answers while a reset is pending.
+                return command.reply(
+                    remark="passed over: the group is being moved, and you have yet to follow"
+                )
         self._state.offsets.commit(group, topic, request.queue_id, request.consumer_offset)
         return command.reply()
 

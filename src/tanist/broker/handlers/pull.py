@@ -21,7 +21,11 @@ from tanist.broker.longpoll import ParkedPull, ParkedPulls
 from tanist.broker.memory import hot_bytes
 from tanist.broker.message_filter import MessageFilter, PropertyFilter, filter_of
 from tanist.broker.offsets import check_client_may_commit
+from tanist.broker.queue_look import queue_bounds
 from tanist.broker.reading import Outcome, QueueRead, read_queue
+from tanist.broker.resets import carrying as resets
+from tanist.broker.resets.corrections import Place
+from tanist.broker.resets.watch import OrderWatch
 from tanist.broker.slave_consume.relay_rules import is_stock, pull_again
 from tanist.broker.slave_reads import is_behind, suggested_broker_id
 from tanist.broker.state import BrokerState
@@ -53,6 +57,7 @@ _CODES = {
     Outcome.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
     Outcome.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
     Outcome.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+    Outcome.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
     Outcome.OFFSET_NOT_ON_SLAVE: ResponseCode.PULL_NOT_FOUND,
 }
 
@@ -88,14 +93,20 @@ class PullHandler:
         request = command.header(PullMessageRequest)
         subscription = self._check(request)
         pull = _Pull(command, request, connection, subscription, self._filter(request, subscription))
+        watched = self._state.resets.watched
         if request.sys_flag & _COMMIT and request.consumer_offset >= 0 and self._takes_offsets:
             check_client_may_commit(request.consumer_group)
-            self._state.offsets.commit(
-                request.consumer_group, request.topic, request.queue_id, request.consumer_offset
-            )
+            if not watched or self._may_commit(pull):
+                self._state.offsets.commit(
+                    request.consumer_group, request.topic, request.queue_id, request.consumer_offset
+                )
         if command.is_one_way:
             return None  # It would get no answer, now or later.
+        if watched and (sent := self._send_elsewhere(pull)) is not None:
+            return self._answer(pull, sent)
         found = self._read(pull, request.queue_offset)
+        if not found.message_count or watched or self._state.corrections.watched:
+            self._observe(pull, found)
         may_wait = not found.message_count and request.sys_flag & _SUSPEND and request.suspend_timeout_ms > 0
         if may_wait and _code(found, request.queue_offset) is ResponseCode.PULL_NOT_FOUND:
             if not self._parked.has_room(connection, _text_chars(request)):
@@ -118,6 +129,13 @@ class PullHandler:
                 self._resume(parked, may_wait=True)
         if self._slow:
             self._scan_end_s()
+
+    def on_reset(self, watch: OrderWatch) -> None:
+        """A group is being moved: its pulls that wait in these queues are told so now."""
+        for queue_id in watch.targets:
+            for parked in self._parked.waiting(watch.topic, queue_id):
+                if parked.owner.request.consumer_group == watch.group and self._parked.take(parked):
+                    self._resume(parked, may_wait=True)
 
     def on_lost(self, connection: Connection) -> None:
         """A connection was closed: its pulls wait no longer."""
@@ -182,6 +200,9 @@ class PullHandler:
                 pull, subscription=subscription, is_wanted=self._filter(pull.request, subscription)
             )
             queue_offset = pull.request.queue_offset
+        if self._state.resets.watched and (sent := self._send_elsewhere(pull)) is not None:
+            pull.connection.send(self._answer(pull, sent))
+            return
         found = self._read(pull, queue_offset)
         has_seen_all = (
             found.outcome in (Outcome.NO_MATCHED_MESSAGE, Outcome.OFFSET_OVERFLOW_ONE)
@@ -191,6 +212,34 @@ class PullHandler:
             self._park(pull, found.next_offset, parked.deadline_ms)
         else:
             pull.connection.send(self._answer(pull, found))
+
+    def _may_commit(self, pull: _Pull) -> bool:
+        offset = pull.request.consumer_offset
+        return resets.may_commit(self._state, _visit(pull), offset, is_one_way=True)
+
+    def _send_elsewhere(self, pull: _Pull) -> QueueRead | None:
+        """The answer that sends a client to where its group was moved; None if it is answered as always."""
+        request = pull.request
+        target = resets.take_pending(self._state, _visit(pull), request.queue_offset)
+        if target is None:
+            return None
+        low, high = queue_bounds(self._state.store, request.topic, request.queue_id)
+        return QueueRead(Outcome.OFFSET_RESET, target, low, high, [])
+
+    def _observe(self, pull: _Pull, found: QueueRead) -> None:
+        """Look at a pull that found nothing, and at any where somebody is watched."""
+        state, request, asked = self._state, pull.request, pull.request.queue_offset
+        is_corrected = _code(found, asked) is ResponseCode.PULL_OFFSET_MOVED
+        if not (is_corrected or state.resets.watched or state.corrections.watched):
+            return
+        client = state.clients.member_at(request.consumer_group, pull.connection)
+        name = pull.connection.peer if client is None else client.client_id
+        place = Place(request.consumer_group, name, request.topic, request.queue_id)
+        if is_corrected:
+            state.corrections.on_corrected(place, asked, found.next_offset, state.clock.now_ms())
+        else:
+            state.corrections.on_legal(place)
+        resets.on_pull(self._state, _visit(pull), asked=asked, next_offset=found.next_offset)
 
     def _check(self, request: PullMessageRequest) -> SubscriptionData:
         """Refuse what may not be pulled; what the consumer wants of the topic."""
@@ -380,6 +429,11 @@ class PullHandler:
 
 def _stopping() -> ResponseError:
     return ResponseError(ResponseCode.SYSTEM_BUSY, "the broker stops; pull again when it is back")
+
+
+def _visit(pull: _Pull) -> resets.Visit:
+    request = pull.request
+    return resets.Visit(request.consumer_group, request.topic, request.queue_id, pull.connection)
 
 
 def _code(found: QueueRead, asked_offset: int) -> ResponseCode:

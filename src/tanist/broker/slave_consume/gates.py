@@ -25,6 +25,9 @@ READS = frozenset(
         RequestCode.UNLOCK_BATCH_MQ,
         # The offsets belong to whoever is read: what is set elsewhere would be lost.
         RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+        RequestCode.APPLY_RESET,
+        RequestCode.DECIDE_RESET,
+        RequestCode.RESET_RECEIPT,
         RequestCode.CLONE_GROUP_OFFSET,
     }
 )

@@ -21,6 +21,7 @@ from tanist.model.subscription import SubscriptionData
 from tanist.model.topics import retry_topic
 from tanist.protocol.bodies.base import encode_body
 from tanist.protocol.bodies.client import ClientConfigCheck, ConsumerList, LockedQueues, QueueLocks
+from tanist.protocol.bodies.reset import QueueReceipts
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.base import Header
@@ -32,6 +33,7 @@ from tanist.protocol.headers.offsets import (
     SearchOffsetRequest,
     UpdateConsumerOffsetRequest,
 )
+from tanist.protocol.headers.reset import ResetReceiptRequest
 from tanist.protocol.headers.send import ConsumerSendBackRequest
 from tanist.protocol.java_json import decode_java_json
 from tanist.protocol.response_errors import NotMaster, NotReadable
@@ -89,6 +91,16 @@ class BrokerCalls:
             if not await self._session.readers.found(broker_name, self._session.settings.timeout_s):
                 raise
             await self._ask(broker_name, locate, code, header)
+
+    async def send_receipt(
+        self, topic: str, broker_name: str, order_id: str, receipts: QueueReceipts
+    ) -> None:
+        """Tell a broker what this member did of an order of its."""
+        header = ResetReceiptRequest(
+            order_id=order_id, topic=topic, group=self._group, client_id=self._session.client_id
+        )
+        locate = partial(self._some_replica, topic, broker_name)
+        await self._ask(broker_name, locate, RequestCode.RESET_RECEIPT, header, body=encode_body(receipts))
 
     async def max_offset(self, queue: MessageQueue) -> QueueOffset:
         """One past the last message of a queue."""

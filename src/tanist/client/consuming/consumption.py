@@ -10,6 +10,7 @@ from tanist.client.consuming.handling import Delivery, MessageHandler
 from tanist.client.consuming.membership import Membership
 from tanist.client.consuming.message_iterator import LoopsInHand
 from tanist.client.consuming.orders import Orders
+from tanist.client.consuming.resets import Resets
 from tanist.client.consuming.retrying import RetryRules
 from tanist.client.consuming.subscriptions import consume_from_where
 from tanist.client.errors import NoRoute
@@ -73,6 +74,7 @@ class Consumption:
         self._runs: list[HandlerRun] = []
         orders = Orders(
             self.rebalancer,
+            Resets(self.rebalancer, self.calls, self.session.tasks, membership),
             self.session.tasks,
             self.session.clock,
             membership,

@@ -1,14 +1,12 @@
 """What brokers ask of a consumer on its own connection, and what it answers."""
 
-import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Protocol
 
 from tanist.client.consuming.handling import MessageHandler
 from tanist.client.consuming.membership import Membership
+from tanist.client.consuming.resets import Resets
 from tanist.client.consuming.retrying import RetryLater
-from tanist.client.errors import ClientClosed
 from tanist.client.queues.owned_queue import OwnedQueue
 from tanist.client.queues.rebalancing import Rebalancer
 from tanist.client.received import ReceivedMessage, decode_message
@@ -17,9 +15,7 @@ from tanist.clock import Clock
 from tanist.errors import ResponseError
 from tanist.model.groups import ConsumeType
 from tanist.model.offsets import QueueOffset
-from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.base import encode_body
-from tanist.protocol.bodies.reset import OffsetTable
 from tanist.protocol.bodies.running import (
     PROP_CONSUME_ORDERLY,
     PROP_CONSUME_TYPE,
@@ -34,14 +30,8 @@ from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.client import ConsumeMessageDirectlyRequest, ConsumerRunningInfoRequest
 from tanist.protocol.headers.common import ConsumerGroupRequest, TopicGroupRequest
-from tanist.protocol.headers.reset import ResetOffsetRequest
-from tanist.protocol.java_json import ObjectKeyed, decode_java_json
+from tanist.protocol.java_json import ObjectKeyed
 from tanist.remoting import Connection, Handler
-
-_log = logging.getLogger(__name__)
-
-_MAX_RESETS = 16
-"""Resets that may wait for each other. More are refused: whoever orders them does not wait for us."""
 
 
 class HandlerFinder(Protocol):
@@ -56,6 +46,7 @@ class Orders:
     def __init__(
         self,
         rebalancer: Rebalancer,
+        resets: Resets,
         tasks: OwnedTasks,
         clock: Clock,
         membership: Membership,
@@ -63,17 +54,17 @@ class Orders:
         find_handler: HandlerFinder,
     ) -> None:
         self._rebalancer = rebalancer
+        self._resets = resets
         self._tasks = tasks
         self._clock = clock
         self._member = membership
         self._find_handler = find_handler
         self._started_ms = clock.now_ms()
-        self._reset_count = 0
 
     def handlers(self) -> Mapping[int, Handler]:
         return {
             RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._on_members_changed,
-            RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self._on_reset,
+            RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self._resets.on_order,
             RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: self._tell_offsets,
             RequestCode.GET_CONSUMER_RUNNING_INFO: self._tell_running_info,
             RequestCode.CONSUME_MESSAGE_DIRECTLY: self._consume_directly,
@@ -82,35 +73,6 @@ class Orders:
     def _on_members_changed(self, command: Command, _connection: Connection) -> None:
         if command.header(ConsumerGroupRequest).consumer_group == self._member.group:
             self._rebalancer.soon()
-
-    def _on_reset(self, command: Command, connection: Connection) -> None:
-        request = command.header(ResetOffsetRequest)
-        _log.info(
-            "invoke reset offset operation from broker broker=%s topic=%s group=%s timestamp=%d",
-            connection.peer,
-            request.topic,
-            request.group,
-            request.timestamp_ms,
-        )
-        if request.group != self._member.group or request.topic not in self._member.subscriptions:
-            return
-        if self._reset_count >= _MAX_RESETS:
-            _log.warning("reset refused, too many are under way group=%s", request.group)
-            return
-        targets = {
-            queue: offset
-            for queue, offset in decode_java_json(command.body, OffsetTable).offset_table.items()
-            if queue.topic == request.topic and offset >= 0
-        }
-        self._reset_count += 1
-        self._rebalancer.tasks.start(self._reset(targets), "reset offsets")
-
-    async def _reset(self, targets: Mapping[MessageQueue, QueueOffset]) -> None:
-        try:
-            with suppress(ClientClosed):
-                await self._rebalancer.reset(targets)
-        finally:
-            self._reset_count -= 1
 
     def _tell_offsets(self, command: Command, _connection: Connection) -> Command:
         request = command.header(TopicGroupRequest)

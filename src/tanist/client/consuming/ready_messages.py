@@ -56,6 +56,8 @@ class ReadyMessages:
                 turns[0] = (owned, count - 1)
             if message is not None:
                 owned.in_hand_count += 1
+                if owned.on_first_taken is not None:
+                    owned.on_first_taken(message.queue_offset)
                 return owned, message
         return None
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections.abc import Callable
 from typing import Any
 
 from tanist.client.queues.cached_queue import CachedQueue
@@ -18,6 +19,7 @@ class OwnedQueue:
     def __init__(self, queue: MessageQueue, start: QueueOffset, *, locked_until_s: float = math.inf) -> None:
         """``locked_until_s`` is how long a queue that is read in order is ours alone."""
         self.queue = queue
+        self.start = start
         self.cached = CachedQueue(queue, start)
         self.locked_until_s = locked_until_s
         self.is_paused = False
@@ -33,6 +35,8 @@ class OwnedQueue:
         """The pull waits for room."""
         self.wake_at_count = 0
         """With how many unfinished messages there is room enough."""
+        self.on_first_taken: Callable[[QueueOffset], None] | None = None
+        """Told the offset of the first message that somebody takes, if anybody wants to know."""
         self.pull: asyncio.Task[Any] | None = None
         self.locked_ms = self.pulled_ms = self.consumed_ms = 0
 

@@ -9,8 +9,12 @@ Whoever calls sees to it that no two calls meet; ``rebalancing`` does.
 
 import asyncio
 import logging
+import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
 
+from tanist.backoff import Backoff
 from tanist.client.consuming.broker_calls import BrokerCalls
 from tanist.client.consuming.handling import Delivery
 from tanist.client.consuming.membership import Membership
@@ -21,6 +25,7 @@ from tanist.client.pulling.pull_loop import PullLoop
 from tanist.client.queues.assignment import Corrections
 from tanist.client.queues.owned_queue import OwnedQueue
 from tanist.client.queues.queue_locks import QueueLocks
+from tanist.client.queues.queue_move import FirstTaken, QueueMove
 from tanist.client.queues.start_offset import find_start
 from tanist.client.session.session import Session
 from tanist.client.session.tasks import OwnedTasks
@@ -34,6 +39,7 @@ _LEAVE_S = 1.0
 """How long a queue that is read in order may keep us from giving it up, each time we try."""
 _MOVE_PATIENCE_S = 10.0
 _MOVE_TRIES = 3
+_NOT_KEPT = "its new offset could not be kept"
 
 
 class OwnedQueues:
@@ -59,6 +65,7 @@ class OwnedQueues:
         self.paused: set[MessageQueue] = set()
         """Those that the program paused, whether they are ours now or not."""
         self.corrections = Corrections()
+        self._watched: dict[MessageQueue, FirstTaken] = {}
         self._clock = session.clock
         self._calls = calls
         self._offsets = offsets
@@ -147,26 +154,39 @@ class OwnedQueues:
         for owned in self.by_queue.values():
             owned.drop()
 
-    async def move(self, targets: Mapping[MessageQueue, QueueOffset]) -> None:
-        """Drop queues and keep other offsets for them: whoever takes them next begins there."""
-        moved = [self.by_queue[queue] for queue in targets]
+    def watch_first(self, queues: Iterable[MessageQueue], tell: FirstTaken | None) -> None:
+        """Tell of the first message of each that is taken once they are taken again; None: nobody asks."""
+        for queue in queues:
+            if tell is None:
+                self._watched.pop(queue, None)
+            else:
+                self._watched[queue] = tell
+
+    async def move(self, targets: Mapping[MessageQueue, QueueOffset]) -> list[QueueMove]:
+        """Drop queues and keep other offsets for them: whoever takes them next begins there.
+
+        They need not be ours: a broadcasting member may be told before it has taken its queues.
+        """
+        before = {queue: await self._kept_place(queue) for queue in targets if queue not in self.by_queue}
+        moved = [self.by_queue[queue] for queue in targets if queue in self.by_queue]
         for owned in moved:
             owned.drop()
+            before[owned.queue] = owned.cached.consumer_offset
         for queue, offset in targets.items():
             # From here on, whatever is under way for the queue can not change it. If the consumer is closed
             # meanwhile, this is what it keeps.
             self._offsets.freeze(queue, offset)
         if not await self._delivery.wait_idle(moved, _MOVE_PATIENCE_S):
             _log.warning("offsets are moved while messages are in hand group=%s", self._member.group)
-        left = frozenset(targets)
-        for _ in range(_MOVE_TRIES):
-            left = await self._offsets.persist(left)
-            if not left:
-                break
+        not_kept = await self._keep_moved(targets)
         for queue in targets:
             self._offsets.remove(queue)
             self._fetcher.forget(queue)
-            del self.by_queue[queue]
+            self.by_queue.pop(queue, None)
+        return [
+            QueueMove(queue, before[queue], target, failure=_NOT_KEPT if queue in not_kept else "")
+            for queue, target in targets.items()
+        ]
 
     async def seek(self, queue: MessageQueue, offset: QueueOffset) -> bool:
         """Go on with a queue at another offset; False if it is not ours any more."""
@@ -191,6 +211,28 @@ class OwnedQueues:
                 self._offsets.update(queue, offset, increase_only=True)
         return await self._offsets.persist(tuple(kept))
 
+    async def _kept_place(self, queue: MessageQueue) -> QueueOffset | None:
+        """Where this member stood in a queue when it had it last; None if nobody can tell."""
+        with suppress(MQError):
+            return await self._offsets.read(queue)
+        return None
+
+    async def _keep_moved(self, queues: Iterable[MessageQueue]) -> frozenset[MessageQueue]:
+        """Have the offsets of a move kept; those that could not be, although it was tried several times."""
+        left, backoff = frozenset(queues), Backoff()
+        for tries_left in reversed(range(_MOVE_TRIES)):
+            left = await self._offsets.persist(left)
+            if not left or not tries_left:
+                break
+            await asyncio.sleep(backoff.next_s(random.random()))  # noqa: S311
+        return left
+
+    def _on_first_taken(self, owned: OwnedQueue, offset: QueueOffset) -> None:
+        owned.on_first_taken = None
+        tell = self._watched.pop(owned.queue, None)
+        if tell is not None:
+            tell(owned.queue, offset)
+
     def _on_lock_lost(self, owned: OwnedQueue) -> None:
         """What was done with it counts no more: another member goes on where the group stood."""
         owned.drop()
@@ -208,6 +250,8 @@ class OwnedQueues:
         group, queue = self._member.group, owned.queue
         _log.info("doRebalance, add a new mq group=%s queue=%s", group, queue)
         self.by_queue[queue] = owned
+        if queue in self._watched:
+            owned.on_first_taken = partial(self._on_first_taken, owned)
         self._pulls.start(owned)
         _log.info(
             "add a new pull request group=%s queue=%s nextOffset=%d", group, queue, owned.cached.next_offset

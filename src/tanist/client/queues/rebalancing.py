@@ -6,7 +6,7 @@ Whoever takes, drops or moves queues waits for its turn, so that no two of them 
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from tanist.backoff import Backoff
@@ -19,6 +19,7 @@ from tanist.client.pulling.fetched import Fetched
 from tanist.client.queues.assignment import Corrections, plan, share_of
 from tanist.client.queues.owned_queue import OwnedQueue
 from tanist.client.queues.owned_queues import OwnedQueues
+from tanist.client.queues.queue_move import FirstTaken, QueueMove
 from tanist.client.queues.settled_members import SettledMembers
 from tanist.client.session.session import Session
 from tanist.client.session.tasks import OwnedTasks, wait_at_most
@@ -86,15 +87,26 @@ class Rebalancer:
         async with self._turn():
             return await self._rebalance()
 
-    async def reset(self, targets: Mapping[MessageQueue, QueueOffset]) -> None:
-        """Go to other offsets, as a broker orders. Queues that are not ours are somebody else's to move."""
+    async def reset(
+        self, targets: Mapping[MessageQueue, QueueOffset], on_first_taken: FirstTaken | None = None
+    ) -> list[QueueMove]:
+        """Go to other offsets, as a broker orders; what became of each queue of ours.
+
+        Queues that are not ours are somebody else's to move.
+        """
         async with self._turn():
             self._delivery.suspend()
             _log.info("suspend this consumer group=%s", self._member.group)
             try:
-                owned = self.owned.by_queue
-                await self.owned.move({queue: to for queue, to in targets.items() if queue in owned})
-                await self._rebalance()
+                ours = {queue: targets[queue] for queue in await self._ours(targets)}
+                self.owned.watch_first(ours, on_first_taken)
+                moves = await self.owned.move(ours)
+                if not await self._rebalance():
+                    self.soon()
+                taken = self.owned.by_queue
+                return [
+                    move.begun_at(taken[move.queue].start) if move.queue in taken else move for move in moves
+                ]
             finally:
                 self._delivery.resume()
                 _log.info("resume this consumer group=%s", self._member.group)
@@ -180,6 +192,19 @@ class Rebalancer:
         self.owned.keep(change.to_keep)
         is_given_up = await self.owned.give_up(change.to_drop)
         return await self.owned.take(change.to_take) and is_given_up and is_settled
+
+    async def _ours(self, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+        """Those of these queues that this member reads.
+
+        Broadcasting, that is every queue of the topic, taken yet or not: nobody else keeps its offsets, and
+        a broker that waited for us tells us as soon as we are there.
+        """
+        readable: set[MessageQueue] = set()
+        if self._member.is_broadcasting:
+            for topic in {queue.topic for queue in queues}:
+                with suppress(MQError):
+                    readable.update((await self._session.routes.find(topic)).subscribe_queues)
+        return [queue for queue in queues if queue in self.owned.by_queue or queue in readable]
 
     async def _members(self, topic: str) -> list[str]:
         """As a broker lists them. Whose queues they are follows only if it lists us."""

@@ -38,6 +38,15 @@ class OffsetRows(Body, frozen=True, kw_only=True):
     offset_table: list[QueueOffsetRow] = msgspec.field(default=[])
 
 
+class OffsetMovedEvent(Body, frozen=True, kw_only=True):
+    """RocketMQ's event of a consumer that asked for what its queue does not have: a message's body."""
+
+    consumer_group: str
+    queue: MessageQueue = msgspec.field(name="messageQueue")
+    asked: QueueOffset64 = msgspec.field(name="offsetRequest")
+    corrected: QueueOffset64 = msgspec.field(name="offsetNew")
+
+
 class QueueTarget(Body, frozen=True, kw_only=True):
     """Where a group is to stand in one queue."""
 

@@ -1,0 +1,373 @@
+"""One order that is applied, and who of the group has followed. Pure.
+
+    PENDING --sent to it, or answered to its pull--> TOLD --seen at the target, or says so--> CONFIRMED
+       ^------------its connection ends---------------+ \\--goes on elsewhere, or says so--> FAILED
+
+In clustering mode the broker's own offsets are at their targets from the start. In broadcasting mode only the
+clients have offsets, and each has to move its own.
+
+**What is proof.** A client of ours says what it did (RESET_RECEIPT), and is believed. Of any other one counts
+what it does in a queue after it was told:
+
+- it commits exactly the target, which is how a client of RocketMQ keeps a reset in clustering mode; or
+- it pulls from exactly the target, and no earlier pull that was seen since had ended there. So a consumer
+  that merely reads on and passes the target has not moved.
+
+A client has confirmed when that holds for each queue that it has. In broadcasting mode these are all queues
+of the order. In clustering mode it is asked which it has (221), as it is told; one that has none has nothing
+to do. One that does not answer has confirmed when ``PATIENCE_MS`` are over and each queue in which it was
+seen meanwhile, one at least, has moved. A queue that another member was seen to read from its target is no
+longer one of those it was taken from.
+
+It has failed when it goes on elsewhere, by a pull or a commit, more than ``PATIENCE_MS`` after it was told; a
+proof that comes later still counts. One that does nothing stays told.
+
+**What is on its way.** In clustering mode a commit of a client that is told and has not moved in that queue
+is passed over: it was made before the client knew. It is taken if it is the target; or if the client has
+moved there, which a question for the offset (14) shows as well, for who asks goes on from the answer; or once
+``PATIENCE_MS`` have passed since it was told, so that nobody's progress is held for longer. Members of which
+nothing was known when the order was applied, because the broker or their connection was new, are judged by
+their first pull or commit for as long, and told if they go on elsewhere. A commit of an operator is taken.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tanist.broker.consumer_group import Client, ClientConnection
+from tanist.broker.resets.actions import Action, AskStanding, NoteReceipt, TellClient, WakePulls
+from tanist.broker.resets.receipts import MAX_TELLS, Receipt, host_of
+from tanist.protocol.bodies.reset import QueueReceipts, ReceiptState
+from tanist.protocol.codes import Language, Version
+
+PATIENCE_MS = 30_000
+"""Clients of RocketMQ pause for 10 s before they move; a pull of theirs waits up to 20 s."""
+
+FindMember = Callable[[], Client | None]
+"""Finds out who is at the other end of a connection; None if no member of the group is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """An offset that somebody commits in a queue of the order."""
+
+    connection: ClientConnection
+    queue_id: int
+    offset: int
+    is_one_way: bool
+    """Clients of RocketMQ want no answer, and its tools do."""
+
+
+@dataclass(slots=True, eq=False)
+class OrderWatch:
+    """Follows one order. Its methods are told what clients do, in the order in which that comes."""
+
+    order_id: str
+    group: str
+    topic: str
+    targets: Mapping[int, int]
+    observable: frozenset[int]
+    """The queues of ``targets`` that can be pulled from."""
+    is_broadcast: bool
+    is_server_side: bool
+    """Whether clients are told by the answers to their pulls, and nothing is sent to them."""
+    timestamp_ms: int = -1
+    is_forced: bool = False
+    applied_ms: int = 0
+    judges_until_ms: int = 0
+    """Until then members of which nothing is known are judged by what they do."""
+    is_model_known: bool = True
+    """Whether the group has said that it broadcasts, or not; if not, its next member does."""
+    receipts: list[Receipt] = field(default_factory=list[Receipt])
+    _by_connection: dict[Hashable, Receipt] = field(default_factory=dict[Hashable, Receipt], init=False)
+    _at_target: set[tuple[Hashable, int]] = field(default_factory=set[tuple[Hashable, int]], init=False)
+    _answered: set[tuple[Hashable, int]] = field(default_factory=set[tuple[Hashable, int]], init=False)
+
+    # Who is there
+
+    def begin(self, clients: Iterable[tuple[Client, bool]], now_ms: int) -> list[Action]:
+        """The order is applied, and these are the group's members; of each whether it pulls by itself."""
+        actions: list[Action] = []
+        for client, is_active in clients:
+            actions += self._tell(self._add(client), client, now_ms, is_active=is_active)
+        return [*actions, WakePulls(self)] if self.is_server_side else actions
+
+    def on_member(
+        self, client: Client, now_ms: int, *, is_broadcast: bool, is_active: bool = False
+    ) -> list[Action]:
+        """A member is there, as its heartbeat says."""
+        if client.connection in self._by_connection:
+            return []
+        if not self.is_model_known:
+            self.is_model_known, self.is_broadcast = True, is_broadcast
+        receipt = self._returned(client)
+        if receipt is None:
+            # Who comes anew in clustering mode asks for its offsets, which are at their targets.
+            if not self.is_broadcast:
+                return []
+            receipt = self._add(client)
+        if receipt.state is not ReceiptState.CONFIRMED:
+            return self._tell(receipt, client, now_ms, is_active=is_active)
+        self._at_target |= {(client.connection, queue_id) for queue_id in self.targets}
+        return []
+
+    def on_left(self, connection: Hashable) -> bool:
+        """A member has gone, or its connection has; whether it was one that is known."""
+        receipt = self._by_connection.pop(connection, None)
+        if receipt is None:
+            return False
+        receipt.connection = None
+        if receipt.state is ReceiptState.TOLD:
+            receipt.state = ReceiptState.PENDING
+        if receipt.is_open:
+            receipt.reason = "it left before it had moved"
+        self._at_target = {place for place in self._at_target if place[0] != connection}
+        self._answered = {place for place in self._answered if place[0] != connection}
+        return True
+
+    # What clients do
+
+    def may_commit(self, commit: Commit, now_ms: int, find_member: FindMember) -> tuple[bool, list[Action]]:
+        """Whether a commit counts, and what follows from it."""
+        target = self.targets.get(commit.queue_id)
+        place = (commit.connection, commit.queue_id)
+        if target is None or self.is_broadcast or place in self._at_target:
+            return True, []
+        receipt = self._by_connection.get(commit.connection)
+        if commit.offset == target:
+            return True, [] if receipt is None else self._moved(receipt, commit.queue_id, now_ms)
+        if receipt is None:
+            return self._judge_stranger(commit, now_ms, find_member)
+        if receipt.state is ReceiptState.FAILED:
+            return True, []
+        if now_ms - max(receipt.told_ms, self.applied_ms) <= PATIENCE_MS:
+            receipt.seen.add(commit.queue_id)
+            return False, []
+        return True, self._elsewhere(receipt, commit.queue_id, commit.offset, now_ms)
+
+    def on_query(self, connection: Hashable, queue_id: int) -> None:
+        """A client is told where the group stands: that is where it goes on, in clustering mode."""
+        if not self.is_broadcast and queue_id in self.targets:
+            self._at_target.add((connection, queue_id))
+
+    def on_pull(
+        self,
+        connection: ClientConnection,
+        queue_id: int,
+        asked: int,
+        next_offset: int,
+        *,
+        now_ms: int,
+        find_member: FindMember,
+    ) -> list[Action]:
+        """A client pulls from ``asked``, and goes on at ``next_offset``."""
+        target = self.targets.get(queue_id)
+        if target is None:
+            return []
+        receipt, place = self._by_connection.get(connection), (connection, queue_id)
+        if receipt is None:
+            if asked == target and not self.is_broadcast:
+                self._at_target.add(place)
+            is_judged = not self.is_broadcast and now_ms <= self.judges_until_ms
+            has_moved = not is_judged or place in self._at_target
+            return [] if has_moved else self._tell_stranger(find_member(), now_ms)
+        is_new = queue_id not in receipt.queues
+        if is_new and asked == target and receipt.next_offsets.get(queue_id) != target:
+            return self._moved(receipt, queue_id, now_ms)
+        if not is_new or place in self._at_target:
+            return []
+        receipt.next_offsets[queue_id] = next_offset
+        return self._elsewhere(receipt, queue_id, asked, now_ms)
+
+    def take_pending(self, connection: Hashable, queue_id: int, asked: int, now_ms: int) -> int | None:
+        """Where to send a client that pulls from ``asked``; None if it is to be answered as always.
+
+        In broadcasting mode each client is sent once in each queue. So it is in clustering mode, where only
+        those are left that have not asked where the group stands.
+        """
+        target, place = self.targets.get(queue_id), (connection, queue_id)
+        if not self.is_server_side or target is None or asked == target:
+            return None
+        receipt = self._by_connection.get(connection)
+        if place in self._answered or place in self._at_target:
+            return None
+        if receipt is None:
+            if self.is_broadcast or now_ms > self.judges_until_ms:
+                return None
+        elif not receipt.is_open or queue_id in receipt.queues:
+            return None
+        else:
+            receipt.state, receipt.told_ms, receipt.reason = ReceiptState.TOLD, now_ms, ""
+            receipt.seen.add(queue_id)
+        self._answered.add(place)
+        return target
+
+    def on_standing(self, connection: Hashable, offsets: Mapping[int, int], now_ms: int) -> list[Action]:
+        """A client says where it stood when it was told, by queue."""
+        receipt = self._by_connection.get(connection)
+        if receipt is None or not receipt.is_open:
+            return []
+        receipt.old_offsets = {queue_id: offset for queue_id, offset in offsets.items() if offset >= 0}
+        if self.is_broadcast:
+            return []
+        receipt.owned = {queue_id for queue_id in offsets if queue_id in self.targets} | receipt.seen
+        if not receipt.owned:
+            receipt.reason = "it has none of the queues"
+        return self._settle(receipt, now_ms)
+
+    def on_receipt(self, client: Client, said: QueueReceipts, now_ms: int) -> list[Action]:
+        """A client says itself what it did. Once more is fine: it may have taken its first message since."""
+        receipt = self._by_connection.get(client.connection) or self._returned(client) or self._add(client)
+        was_confirmed = receipt.state is ReceiptState.CONFIRMED
+        if said.failure:
+            return self._fail(receipt, said.failure)
+        for queue in said.queues:
+            target = self.targets.get(queue.queue_id)
+            if target is None:
+                continue
+            if queue.new_offset != target:
+                return self._fail(
+                    receipt, f"it went to {queue.new_offset} in queue {queue.queue_id}, and not to {target}"
+                )
+            receipt.queues[queue.queue_id] = queue
+            self._at_target.add((client.connection, queue.queue_id))
+        if was_confirmed:
+            return []
+        receipt.reason = "" if receipt.queues else "it has none of the queues"
+        return self._confirm(receipt, now_ms)
+
+    def on_tick(self, now_ms: int) -> list[Action]:
+        """Time has passed: who was seen to move and never said which queues it has may have confirmed."""
+        actions: list[Action] = []
+        for receipt in self.receipts:
+            is_due = receipt.state is ReceiptState.TOLD and now_ms - receipt.told_ms > PATIENCE_MS
+            is_silent = receipt.owned is None and not self.is_broadcast
+            if is_due and is_silent and receipt.seen and receipt.seen <= receipt.queues.keys():
+                actions += self._confirm(receipt, now_ms)
+        return actions
+
+    def supersede(self, order_id: str) -> list[Action]:
+        """Another order moves the same queues: who has not followed this one need not any more."""
+        actions: list[Action] = []
+        for receipt in self.receipts:
+            if receipt.is_open:
+                actions += self._fail(receipt, f"order {order_id} came before it had moved")
+        return actions
+
+    def is_over(self, now_ms: int) -> bool:
+        """Whether there is nothing left to watch. In broadcasting mode others may come all the time."""
+        is_quiet = now_ms > max(self.judges_until_ms, self.applied_ms + PATIENCE_MS)
+        is_settled = not any(receipt.is_open for receipt in self.receipts)
+        return self.is_model_known and not self.is_broadcast and is_quiet and is_settled
+
+    # Within
+
+    def _add(self, client: Client) -> Receipt:
+        receipt = Receipt.of(client)
+        self.receipts.append(receipt)
+        self._by_connection[client.connection] = receipt
+        return receipt
+
+    def _returned(self, client: Client) -> Receipt | None:
+        """The receipt of a client that comes back on another connection."""
+        for receipt in self.receipts:
+            if receipt.client_id == client.client_id and receipt.connection is None:
+                receipt.connection, receipt.address = client.connection, client.connection.peer
+                receipt.language, receipt.version = client.language, client.version
+                self._by_connection[client.connection] = receipt
+                return receipt
+        return None
+
+    def _tell(
+        self, receipt: Receipt, client: Client, now_ms: int, *, is_active: bool = False
+    ) -> list[Action]:
+        if is_active:
+            return self._fail(receipt, "it pulls by itself: such consumers do not take orders")
+        if client.version < Version.V3_0_7_SNAPSHOT:
+            return self._fail(receipt, f"its version, {client.version}, takes no orders")
+        if receipt.told_count >= MAX_TELLS:
+            return self._fail(receipt, f"it was told {MAX_TELLS} times, and left each time")
+        receipt.told_count += 1
+        receipt.owned, receipt.next_offsets = None, {}
+        receipt.seen.clear()
+        if self.is_server_side:
+            receipt.state, receipt.reason = ReceiptState.PENDING, "it is told when it pulls next"
+            return [AskStanding(self, client)]
+        receipt.state, receipt.told_ms, receipt.reason = ReceiptState.TOLD, now_ms, ""
+        if self.is_broadcast and client.language == Language.PYTHON.name:
+            # Which queues it has is known, and where it stood it says itself.
+            return [TellClient(self, client)]
+        return [AskStanding(self, client), TellClient(self, client)]
+
+    def _tell_stranger(self, client: Client | None, now_ms: int) -> list[Action]:
+        """Of a member that is not known, and goes on elsewhere."""
+        if client is None:
+            return []
+        return self._tell(self._returned(client) or self._add(client), client, now_ms)
+
+    def _judge_stranger(
+        self, commit: Commit, now_ms: int, find_member: FindMember
+    ) -> tuple[bool, list[Action]]:
+        client = find_member()
+        if client is not None:
+            if now_ms > self.judges_until_ms:
+                return True, []
+            return False, self._tell_stranger(client, now_ms)
+        # A client may commit on another connection than the one on which it is a member.
+        host = host_of(commit.connection.peer)
+        is_likely_a_client = commit.is_one_way and any(
+            receipt.is_open
+            and receipt.host == host
+            and now_ms - max(receipt.told_ms, self.applied_ms) <= PATIENCE_MS
+            for receipt in self.receipts
+        )
+        return not is_likely_a_client, []
+
+    def _moved(self, receipt: Receipt, queue_id: int, now_ms: int) -> list[Action]:
+        receipt.moved(queue_id, self.targets[queue_id])
+        if receipt.connection is not None:
+            self._at_target.add((receipt.connection, queue_id))
+        actions = self._settle(receipt, now_ms)
+        if self.is_broadcast:
+            return actions
+        for other in self.receipts:
+            if other is receipt:
+                continue
+            other.seen.discard(queue_id)
+            if other.owned is not None and queue_id in other.owned:
+                other.owned.discard(queue_id)
+                if not other.owned and other.is_open:
+                    other.reason = f"its queues went to others, the last to {receipt.client_id}"
+                actions += self._settle(other, now_ms)
+        return actions
+
+    def _elsewhere(self, receipt: Receipt, queue_id: int, offset: int, now_ms: int) -> list[Action]:
+        receipt.seen.add(queue_id)
+        if receipt.owned is not None:
+            receipt.owned.add(queue_id)
+        if receipt.state is not ReceiptState.TOLD or now_ms - receipt.told_ms <= PATIENCE_MS:
+            return []
+        reason = f"it goes on at {offset} in queue {queue_id}, and not at {self.targets[queue_id]}"
+        if self.is_broadcast and receipt.is_deaf_in_broadcasting:
+            reason += (
+                f"; RocketMQ's clients of its version, {receipt.version}, can not be moved in broadcasting"
+                " mode: stop it, change its offsets.json, and start it again"
+            )
+        return self._fail(receipt, reason)
+
+    def _settle(self, receipt: Receipt, now_ms: int) -> list[Action]:
+        required = self.observable if self.is_broadcast else receipt.owned
+        has_moved = required is not None and required <= receipt.queues.keys()
+        is_away = receipt.connection is None
+        if has_moved and receipt.state is not ReceiptState.CONFIRMED and not is_away:
+            return self._confirm(receipt, now_ms)
+        return []
+
+    def _confirm(self, receipt: Receipt, now_ms: int) -> list[Action]:
+        receipt.state, receipt.confirmed_ms = ReceiptState.CONFIRMED, now_ms
+        if receipt.queues:
+            receipt.reason = ""
+        return [NoteReceipt(self, receipt)]
+
+    def _fail(self, receipt: Receipt, reason: str) -> list[Action]:
+        receipt.state, receipt.reason = ReceiptState.FAILED, reason
+        return [NoteReceipt(self, receipt)]

@@ -1,0 +1,272 @@
+"""``tanist admin resetOffset``: move a group's offsets as a transaction."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from tanist.admin.resets.aiming import name_of
+from tanist.admin.resets.applying import check_places, message_queue
+from tanist.admin.resets.checking import Checked, check_plan
+from tanist.admin.resets.deciding import all_orders, decide_everywhere
+from tanist.admin.resets.journal import Journal, journal_path
+from tanist.admin.resets.places import find_places
+from tanist.admin.resets.plan import to_json as plan_to_json
+from tanist.admin.resets.plan_file import read_plan, write_plan
+from tanist.admin.resets.planning import Wish, make_plan
+from tanist.admin.resets.progress import Outcome
+from tanist.admin.resets.reading import GroupReader
+from tanist.admin.resets.refused import ResetRefused
+from tanist.admin.resets.targets import QueueName, read_target
+from tanist.cli.asked import JSON, NAME_SERVER, run_asking
+from tanist.cli.reset_apply import apply_command, undo_command
+from tanist.cli.reset_options import ACCEPT_EDITED, PLAN_FILE, USER, name_server_of, need_name_server, who
+from tanist.cli.reset_views import checked_to_json, print_checked, print_orders, print_plan, to_json
+from tanist.client.session.wire import Wire
+from tanist.client.settings import Credentials
+
+
+@click.group(name="resetOffset")
+def reset_offset() -> None:
+    """Move a group's offsets: plan, preview, apply, verify, undo.
+
+    \b
+    tanist admin resetOffset plan -n 127.0.0.1:9876 -g billing -t OrderTopic --to -2h -o back.json
+    tanist admin resetOffset apply back.json
+    tanist admin resetOffset verify back.json
+    tanist admin resetOffset undo back.json
+
+    Exit codes: 0 done and confirmed, 1 failed, 3 not every client was seen to follow, 4 the group has moved
+    since it was planned, 5 waits for approval, 6 rejected.
+    """
+
+
+@reset_offset.command(name="plan")
+@NAME_SERVER
+@click.option("-g", "--group", required=True, help="The consumer group.")
+@click.option("-t", "--topic", required=True, help="The topic.")
+@click.option(
+    "--to",
+    "targets",
+    required=True,
+    multiple=True,
+    metavar="TARGET",
+    help="earliest, latest, now, a time (2026-11-18T09:00 or milliseconds), -2h for so long ago, lag=N "
+    "to leave N in each queue, offset=N, BROKER:QUEUE=N once for each queue, group=GROUP to go where that "
+    "stands, message=ID, key=KEY, plan=FILE.",
+)
+@click.option("-q", "--queue", "queues", multiple=True, metavar="BROKER:QUEUE", help="Only this queue.")
+@click.option(
+    "-o",
+    "--out",
+    "plan_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write; without it GROUP-TOPIC.plan.json here.",
+)
+@click.option("--reason", default="", help="Why, for the brokers' records.")
+@USER
+@JSON
+@click.pass_obj
+def plan_command(
+    credentials: Credentials | None,
+    *,
+    name_server: str | None,
+    group: str,
+    topic: str,
+    targets: tuple[str, ...],
+    queues: tuple[str, ...],
+    plan_file: Path | None,
+    reason: str,
+    user: str | None,
+    as_json: bool,
+) -> None:
+    """Work out where a group would go, and write it down. Nothing is changed.
+
+    A message leads to itself in its own queue, and to the time at which it was stored in all others.
+    """
+    path = plan_file or Path(f"{group}-{topic}.plan.json".replace("%", ""))
+    _check_free(path)
+    now_ms = time.time_ns() // 1_000_000
+    wish = Wish(
+        name_server=need_name_server(name_server),
+        topic=topic,
+        group=group,
+        target=read_target(targets, now_ms=now_ms, zone=datetime.now().astimezone().tzinfo or UTC),
+        words=" ".join(targets),
+        caller=who(user, credentials),
+        now_ms=now_ms,
+        reason=reason,
+        queues=frozenset(map(_queue_name, queues)),
+    )
+    plan = run_asking(credentials, lambda wire: make_plan(wire, wish))
+    write_plan(path, plan)
+    if as_json:
+        click.echo(to_json(plan_to_json(plan) | {"file": str(path)}))
+    else:
+        print_plan(Console(), plan)
+        click.echo(f"written to {path}; tanist admin resetOffset apply {path}")
+
+
+@reset_offset.command(name="preview")
+@PLAN_FILE
+@NAME_SERVER
+@ACCEPT_EDITED
+@JSON
+@click.pass_obj
+def preview_command(
+    credentials: Credentials | None,
+    *,
+    plan_file: Path,
+    name_server: str | None,
+    is_edit_accepted: bool,
+    as_json: bool,
+) -> None:
+    """Show what a plan would do, and whether the group still stands where it did. Nothing is changed."""
+    plan = read_plan(plan_file, is_edit_accepted=is_edit_accepted)
+
+    async def look(wire: Wire) -> dict[QueueName, int | None]:
+        places = await find_places(wire, name_server_of(name_server, plan), plan.topic)
+        check_places(plan, places)
+        reader = GroupReader(wire, places, plan.group)
+        found = await reader.offsets([message_queue(plan, queue) for queue in plan.queues])
+        return {name_of(queue): now for queue, now in found.items()}
+
+    found = run_asking(credentials, look)
+    moved: dict[str, dict[int, int | None]] = {}
+    for queue in plan.queues:
+        if found[queue.name] != queue.now:
+            moved.setdefault(queue.broker_name, {})[queue.queue_id] = found[queue.name]
+    if as_json:
+        click.echo(to_json(plan_to_json(plan) | {"moved": moved}))
+    else:
+        print_plan(Console(), plan, found)
+        if moved:
+            click.echo("the group has moved since it was planned; apply would stop, plan anew or use --force")
+    if moved:
+        raise SystemExit(Outcome.MOVED)
+
+
+@reset_offset.command(name="verify")
+@PLAN_FILE
+@NAME_SERVER
+@ACCEPT_EDITED
+@JSON
+@click.pass_obj
+def verify_command(
+    credentials: Credentials | None,
+    *,
+    plan_file: Path,
+    name_server: str | None,
+    is_edit_accepted: bool,
+    as_json: bool,
+) -> None:
+    """Compare how the group stands now with a plan, and with what its clients have confirmed."""
+    plan = read_plan(plan_file, is_edit_accepted=is_edit_accepted)
+    journal = Journal(journal_path(plan_file), plan)
+
+    async def look(wire: Wire) -> Checked:
+        places = await find_places(wire, name_server_of(name_server, plan), plan.topic)
+        check_places(plan, places)
+        return await check_plan(wire, plan, places, journal)
+
+    checked = run_asking(credentials, look)
+    if as_json:
+        click.echo(to_json(checked_to_json(checked)))
+    else:
+        print_checked(Console(), checked)
+    if checked.outcome:
+        raise SystemExit(checked.outcome)
+
+
+@reset_offset.command(name="list")
+@NAME_SERVER
+@click.option("-g", "--group", help="Only of this group.")
+@click.option("-t", "--topic", help="Only of this topic.")
+@JSON
+@click.pass_obj
+def list_command(
+    credentials: Credentials | None,
+    *,
+    name_server: str | None,
+    group: str | None,
+    topic: str | None,
+    as_json: bool,
+) -> None:
+    """Show the orders that all brokers know, the newest last."""
+    address = need_name_server(name_server)
+    listed = run_asking(credentials, lambda wire: all_orders(wire, address, group=group, topic=topic))
+    if as_json:
+        click.echo(to_json({"orders": listed.orders, "failures": listed.failures}))
+    else:
+        print_orders(Console(), listed.orders)
+        for name, failure in listed.failures.items():
+            click.echo(f"{name} does not answer: {failure}", err=True)
+    if listed.failures:
+        raise SystemExit(Outcome.FAILED)
+
+
+@reset_offset.command(name="approve")
+@click.argument("order_id", metavar="ORDER")
+@NAME_SERVER
+@click.option("--reason", default="", help="Why, for the brokers' records.")
+@USER
+@JSON
+@click.pass_obj
+def approve_command(credentials: Credentials | None, **given: Any) -> None:
+    """Let an order that waits be carried out. Another has to say so than who gave it."""
+    _decide(credentials, is_approved=True, **given)
+
+
+@reset_offset.command(name="reject")
+@click.argument("order_id", metavar="ORDER")
+@NAME_SERVER
+@click.option("--reason", default="", help="Why, for the brokers' records and whoever asked.")
+@USER
+@JSON
+@click.pass_obj
+def reject_command(credentials: Credentials | None, **given: Any) -> None:
+    """Do not let an order that waits be carried out."""
+    _decide(credentials, is_approved=False, **given)
+
+
+reset_offset.add_command(apply_command)
+reset_offset.add_command(undo_command)
+
+
+def _decide(
+    credentials: Credentials | None,
+    *,
+    is_approved: bool,
+    order_id: str,
+    name_server: str | None,
+    reason: str,
+    user: str | None,
+    as_json: bool,
+) -> None:
+    address, decider = need_name_server(name_server), who(user, credentials)
+    orders = run_asking(
+        credentials,
+        lambda wire: decide_everywhere(
+            wire, address, order_id, decider=decider, is_approved=is_approved, reason=reason
+        ),
+    )
+    if as_json:
+        click.echo(to_json(orders))
+    else:
+        print_orders(Console(), orders)
+
+
+def _check_free(path: Path) -> None:
+    """Refuse to write over what is no plan, or a plan that somebody may want to take back."""
+    if path.exists() and Journal(journal_path(path), read_plan(path, is_edit_accepted=True)).has_begun:
+        raise ResetRefused(f"{path} was applied, and undo needs it; choose another file with -o")
+
+
+def _queue_name(text: str) -> QueueName:
+    broker_name, _, queue_id = text.rpartition(":")
+    if not broker_name or not queue_id.isdecimal():
+        raise ResetRefused(f"{text!r} is no queue; use BROKER:QUEUE, as broker-a:0")
+    return broker_name, int(queue_id)

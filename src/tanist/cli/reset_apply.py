@@ -1,0 +1,186 @@
+"""``tanist admin resetOffset apply`` and ``undo``: carry a plan out, and watch the receipts come in."""
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+
+from tanist.admin.resets.applying import Applying, How, check_places
+from tanist.admin.resets.journal import Journal, journal_path
+from tanist.admin.resets.orders import STOPPED, order_of
+from tanist.admin.resets.places import Place, Places, find_places
+from tanist.admin.resets.plan import Plan
+from tanist.admin.resets.plan_file import read_plan, write_plan
+from tanist.admin.resets.progress import Progress
+from tanist.admin.resets.reading import in_parallel
+from tanist.admin.resets.undoing import make_undo
+from tanist.cli.asked import JSON, NAME_SERVER, run_asking
+from tanist.cli.reset_options import ACCEPT_EDITED, PLAN_FILE, USER, WAIT, YES, name_server_of, who
+from tanist.cli.reset_views import print_plan, print_progress, progress_to_json, to_json
+from tanist.client.session.wire import Wire
+from tanist.client.settings import Credentials
+from tanist.protocol.response_errors import RequestNotSupported
+
+_FORCE = click.option(
+    "--force", "is_forced", is_flag=True, help="Also where the group has moved since it was planned."
+)
+_REASON = click.option("--reason", default="", help="Why, for the brokers' records.")
+
+
+@click.command(name="apply")
+@PLAN_FILE
+@NAME_SERVER
+@YES
+@_FORCE
+@WAIT
+@_REASON
+@ACCEPT_EDITED
+@USER
+@JSON
+@click.pass_obj
+def apply_command(
+    credentials: Credentials | None,
+    *,
+    plan_file: Path,
+    name_server: str | None,
+    yes: bool,
+    is_forced: bool,
+    wait_s: float,
+    reason: str,
+    is_edit_accepted: bool,
+    user: str | None,
+    as_json: bool,
+) -> None:
+    """Move the group as planned, if it still stands where it did, and wait until its clients confirm.
+
+    The same command again goes on where it was interrupted, and does nothing twice.
+    """
+    plan = read_plan(plan_file, is_edit_accepted=is_edit_accepted)
+    if not yes:
+        print_plan(Console(stderr=True), plan)
+        click.confirm("Move the group?", abort=True, err=True)
+    how = How(caller=who(user, credentials), reason=reason, is_forced=is_forced, wait_s=wait_s)
+    address = name_server_of(name_server, plan)
+    run_asking(
+        credentials,
+        lambda wire: _apply(wire, plan, plan_file, name_server=address, how=how, as_json=as_json),
+    )
+
+
+@click.command(name="undo")
+@PLAN_FILE
+@NAME_SERVER
+@YES
+@_FORCE
+@WAIT
+@_REASON
+@ACCEPT_EDITED
+@USER
+@JSON
+@click.pass_obj
+def undo_command(
+    credentials: Credentials | None,
+    *,
+    plan_file: Path,
+    name_server: str | None,
+    yes: bool,
+    is_forced: bool,
+    wait_s: float,
+    reason: str,
+    is_edit_accepted: bool,
+    user: str | None,
+    as_json: bool,
+) -> None:
+    """Take a plan back that was applied: to where the group stood before, in the same way.
+
+    The plan back is written beside the plan, PLAN.undo.json, and can be verified and undone itself.
+    """
+    plan = read_plan(plan_file, is_edit_accepted=is_edit_accepted)
+    caller, address = who(user, credentials), name_server_of(name_server, plan)
+    path = plan_file.with_name(f"{plan_file.stem}.undo.json")
+    journal, begun = Journal(journal_path(plan_file), plan), _begun_at(path)
+    back = run_asking(
+        credentials, lambda wire: _plan_back(wire, plan, journal, begun, name_server=address, caller=caller)
+    )
+    write_plan(path, back)
+    if not yes:
+        print_plan(Console(stderr=True), back)
+        click.confirm("Move the group back?", abort=True, err=True)
+    how = How(caller=caller, reason=reason, is_forced=is_forced, wait_s=wait_s)
+    run_asking(
+        credentials, lambda wire: _apply(wire, back, path, name_server=address, how=how, as_json=as_json)
+    )
+
+
+async def _apply(
+    wire: Wire, plan: Plan, plan_file: Path, *, name_server: str, how: How, as_json: bool
+) -> None:
+    """Do it, show it, and end with an exit code that says what came of it."""
+    places = await _places(wire, plan, name_server)
+    journal = Journal(journal_path(plan_file), plan)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bars(*columns, console=Console(stderr=True, quiet=as_json), transient=True) as bars:
+        queues = bars.add_task("queues changed", total=len(plan.queues))
+        clients = bars.add_task("clients confirmed", total=None)
+
+        def show(progress: Progress) -> None:
+            count = progress.tally
+            bars.update(queues, completed=progress.done_count)
+            bars.update(clients, completed=len(count.confirmed), total=count.count or None)
+
+        applying = Applying(wire, plan, places, journal=journal, how=how, on_change=show)
+        progress = await applying.run()
+    if as_json:
+        click.echo(to_json(progress_to_json(progress)))
+    else:
+        print_progress(Console(), progress)
+    if progress.outcome:
+        raise SystemExit(progress.outcome)
+
+
+async def _plan_back(
+    wire: Wire, plan: Plan, journal: Journal, begun: "_Begun | None", *, name_server: str, caller: str
+) -> Plan:
+    """The plan that takes this one back: the one that was begun already, or a new one."""
+    places = await _places(wire, plan, name_server)
+    if begun is not None and await _has_begun(wire, begun, places):
+        return begun.plan
+    now_ms = time.time_ns() // 1_000_000
+    return await make_undo(wire, plan, places, journal, caller=caller, now_ms=now_ms)
+
+
+class _Begun(NamedTuple):
+    """An undo that was planned before."""
+
+    plan: Plan
+    journal: Journal
+
+
+def _begun_at(path: Path) -> _Begun | None:
+    if not path.exists():
+        return None
+    plan = read_plan(path)
+    return _Begun(plan, Journal(journal_path(path), plan))
+
+
+async def _has_begun(wire: Wire, begun: _Begun, places: Places) -> bool:
+    """Whether an undo was interrupted. One that was stopped before it did anything is planned anew."""
+
+    async def look(place: Place) -> bool:
+        try:
+            order = await order_of(wire, place.address, begun.plan)
+        except RequestNotSupported:
+            return False
+        return order is not None and order.state not in STOPPED
+
+    return any(await in_parallel(places.brokers, look)) or begun.journal.has_begun
+
+
+async def _places(wire: Wire, plan: Plan, name_server: str) -> Places:
+    places = await find_places(wire, name_server, plan.topic)
+    check_places(plan, places)
+    return places

@@ -1,0 +1,466 @@
+import itertools
+
+import pytest
+
+from tanist.broker.consumer_group import Client
+from tanist.broker.resets.actions import Action, AskStanding, NoteReceipt, TellClient, WakePulls
+from tanist.broker.resets.receipts import MAX_TELLS
+from tanist.broker.resets.watch import PATIENCE_MS, Commit, OrderWatch
+from tanist.model.offsets import QueueOffset
+from tanist.protocol.bodies.reset import QueueReceipt, QueueReceipts, ReceiptState
+from tests.support.fake_connection import FakeConnection
+
+TARGETS = {0: 100, 1: 200}
+START_MS = 1_000_000
+LATE_MS = START_MS + PATIENCE_MS + 1
+
+
+def _client(client_id: str = "c1", *, language: str = "JAVA", version: int = 479, port: int = 1) -> Client:
+    return Client(FakeConnection(f"10.0.0.{client_id[-1]}:{port}"), client_id, language, version)
+
+
+class Story:
+    """One order, and what clients do after it."""
+
+    def __init__(
+        self,
+        *clients: Client,
+        is_broadcast: bool = False,
+        is_server_side: bool = False,
+        is_active: bool = False,
+    ) -> None:
+        self.watch = OrderWatch(
+            order_id="o1",
+            group="G",
+            topic="T",
+            targets=TARGETS,
+            observable=frozenset(TARGETS),
+            is_broadcast=is_broadcast,
+            is_server_side=is_server_side,
+            applied_ms=START_MS,
+            judges_until_ms=START_MS + PATIENCE_MS,
+        )
+        self.now_ms = START_MS
+        self.members = {client.connection: client for client in clients}
+        self.began = self.watch.begin([(client, is_active) for client in clients], START_MS)
+
+    def commit(self, client: Client, offset: int, queue_id: int = 0, *, is_one_way: bool = True) -> bool:
+        """Whether the commit counts."""
+        commit = Commit(client.connection, queue_id, offset, is_one_way)
+        counts, _ = self.watch.may_commit(commit, self.now_ms, lambda: self.members.get(client.connection))
+        return counts
+
+    def pull(
+        self, client: Client, asked: int, queue_id: int = 0, *, next_offset: int | None = None
+    ) -> list[Action]:
+        return self.watch.on_pull(
+            client.connection,
+            queue_id,
+            asked,
+            asked if next_offset is None else next_offset,
+            now_ms=self.now_ms,
+            find_member=lambda: self.members.get(client.connection),
+        )
+
+    def stands(self, client: Client, **places: int) -> list[Action]:
+        offsets = {int(name[1:]): offset for name, offset in places.items()}
+        return self.watch.on_standing(client.connection, offsets, self.now_ms)
+
+    def query(self, client: Client, queue_id: int = 0) -> None:
+        self.watch.on_query(client.connection, queue_id)
+
+    def state(self, client: Client) -> ReceiptState:
+        (receipt,) = [it for it in self.watch.receipts if it.client_id == client.client_id]
+        return receipt.state
+
+    def reason(self, client: Client) -> str:
+        (receipt,) = [it for it in self.watch.receipts if it.client_id == client.client_id]
+        return receipt.reason
+
+
+# Receipts
+
+
+def test_members_are_asked_where_they_stand_and_told() -> None:
+    java, ours = _client("c1"), _client("c2", language="PYTHON")
+    story = Story(java, ours, is_broadcast=True)
+    watch = story.watch
+    assert story.began == [AskStanding(watch, java), TellClient(watch, java), TellClient(watch, ours)]
+    assert story.state(java) is ReceiptState.TOLD
+
+
+@pytest.mark.behaviour("S4-50")
+def test_a_client_has_confirmed_when_each_of_its_queues_was_seen_at_its_target() -> None:
+    client = _client()
+    story = Story(client)
+    story.stands(client, q0=150, q1=150)
+    story.commit(client, 100)
+    assert story.state(client) is ReceiptState.TOLD
+    story.pull(client, 200, queue_id=1)
+    assert story.state(client) is ReceiptState.CONFIRMED
+    (receipt,) = story.watch.receipts
+    assert [(row.old_offset, row.new_offset) for row in receipt.view().queues] == [(150, 100), (150, 200)]
+
+
+def test_a_client_without_a_queue_of_the_order_has_nothing_to_do() -> None:
+    client = _client()
+    story = Story(client)
+    (note,) = story.stands(client, q7=3)
+    assert isinstance(note, NoteReceipt)
+    assert (story.state(client), story.reason(client)) == (
+        ReceiptState.CONFIRMED,
+        "it has none of the queues",
+    )
+
+
+def test_a_client_that_does_not_say_what_it_has_is_believed_what_it_was_seen_to_do_for_long_enough() -> None:
+    client = _client(language="GO")
+    story = Story(client)
+    story.pull(client, 100)
+    assert story.state(client) is ReceiptState.TOLD
+    assert story.watch.on_tick(LATE_MS)
+    assert story.state(client) is ReceiptState.CONFIRMED
+
+
+def test_a_client_that_does_nothing_stays_told() -> None:
+    client = _client()
+    story = Story(client)
+    assert story.watch.on_tick(LATE_MS * 2) == []
+    assert story.state(client) is ReceiptState.TOLD
+
+
+@pytest.mark.parametrize("is_broadcast", [False, True])
+def test_to_read_on_and_pass_the_target_is_no_move(is_broadcast: bool) -> None:
+    client = _client()
+    story = Story(client, is_broadcast=is_broadcast)
+    story.pull(client, 90, next_offset=100)
+    story.pull(client, 100, next_offset=110)
+    (receipt,) = story.watch.receipts
+    assert receipt.queues == {}
+
+
+@pytest.mark.behaviour("S4-50")
+def test_a_client_that_goes_on_elsewhere_has_failed_and_a_late_proof_counts_still() -> None:
+    client = _client()
+    story = Story(client)
+    story.stands(client, q0=150)
+    story.pull(client, 150, next_offset=160)
+    assert story.state(client) is ReceiptState.TOLD
+    story.now_ms = LATE_MS
+    story.pull(client, 160, next_offset=170)
+    assert story.state(client) is ReceiptState.FAILED
+    assert story.reason(client) == "it goes on at 160 in queue 0, and not at 100"
+    story.pull(client, 100, next_offset=110)
+    assert story.state(client) is ReceiptState.CONFIRMED
+
+
+@pytest.mark.behaviour("S4-30", "S4-50")
+def test_in_broadcasting_each_client_has_to_be_seen_in_all_queues() -> None:
+    first, second = _client("c1"), _client("c2")
+    story = Story(first, second, is_broadcast=True)
+    for queue_id, target in TARGETS.items():
+        story.pull(first, target, queue_id=queue_id)
+    story.pull(second, 100)
+    assert (story.state(first), story.state(second)) == (ReceiptState.CONFIRMED, ReceiptState.TOLD)
+
+
+@pytest.mark.parametrize(("version", "is_named"), [(407, True), (409, False), (433, True), (453, False)])
+def test_versions_that_can_not_move_in_broadcasting_are_named_when_they_did_not(
+    version: int, is_named: bool
+) -> None:
+    client = _client(version=version)
+    story = Story(client, is_broadcast=True)
+    story.now_ms = LATE_MS
+    story.pull(client, 7)
+    assert story.state(client) is ReceiptState.FAILED
+    assert ("can not be moved in broadcasting" in story.reason(client)) is is_named
+
+
+def test_consumers_that_pull_by_themselves_have_failed_and_are_not_told() -> None:
+    client = _client()
+    story = Story(client, is_active=True)
+    assert [type(action) for action in story.began] == [NoteReceipt]
+    assert "pulls by itself" in story.reason(client)
+
+
+def test_a_client_of_ours_is_believed_what_it_says() -> None:
+    good, bad, wrong = (_client(name, language="PYTHON") for name in ("c1", "c2", "c3"))
+    story = Story(good, bad, wrong)
+    moved = QueueReceipt(queue_id=0, old_offset=QueueOffset(150), new_offset=QueueOffset(100))
+    story.watch.on_receipt(good, QueueReceipts(queues=[moved]), story.now_ms)
+    story.watch.on_receipt(bad, QueueReceipts(failure="no disk"), story.now_ms)
+    elsewhere = QueueReceipt(queue_id=0, new_offset=QueueOffset(101))
+    story.watch.on_receipt(wrong, QueueReceipts(queues=[elsewhere]), story.now_ms)
+    assert story.state(good) is ReceiptState.CONFIRMED
+    assert (story.state(bad), story.reason(bad)) == (ReceiptState.FAILED, "no disk")
+    assert (story.state(wrong), story.reason(wrong)) == (
+        ReceiptState.FAILED,
+        "it went to 101 in queue 0, and not to 100",
+    )
+
+
+def test_a_receipt_may_come_once_more_with_the_first_message() -> None:
+    client = _client(language="PYTHON")
+    story = Story(client)
+    moved = QueueReceipt(queue_id=0, new_offset=QueueOffset(100))
+    first = QueueReceipt(queue_id=0, new_offset=QueueOffset(100), first_offset=QueueOffset(102))
+    assert len(story.watch.on_receipt(client, QueueReceipts(queues=[moved]), START_MS)) == 1
+    assert story.watch.on_receipt(client, QueueReceipts(queues=[first]), START_MS) == []
+    assert story.watch.receipts[0].queues[0].first_offset == 102
+
+
+def test_a_queue_that_another_reads_from_its_target_is_no_longer_waited_for() -> None:
+    before, after = _client("c1"), _client("c2")
+    story = Story(before, after)
+    story.stands(before, q0=150)
+    story.stands(after, q1=150)
+    story.query(after)
+    story.pull(after, 100)
+    assert story.state(before) is ReceiptState.CONFIRMED
+    assert story.reason(before) == "its queues went to others, the last to c2"
+    assert story.state(after) is ReceiptState.TOLD
+
+
+# Those who come and go
+
+
+@pytest.mark.behaviour("S4-30", "S4-50")
+def test_in_broadcasting_who_comes_later_is_told() -> None:
+    story = Story(is_broadcast=True)
+    late = _client()
+    actions = story.watch.on_member(late, LATE_MS, is_broadcast=True)
+    assert actions == [AskStanding(story.watch, late), TellClient(story.watch, late)]
+    assert story.watch.on_member(late, LATE_MS, is_broadcast=True) == []
+
+
+def test_in_clustering_who_comes_later_asks_for_its_offsets_and_is_not_told() -> None:
+    story = Story()
+    late = _client()
+    assert story.watch.on_member(late, START_MS, is_broadcast=False) == []
+
+
+def test_an_offline_group_may_turn_out_to_broadcast() -> None:
+    story = Story()
+    story.watch.is_model_known = False
+    late = _client()
+    assert story.watch.on_member(late, LATE_MS, is_broadcast=True)
+    assert story.watch.is_broadcast
+
+
+@pytest.mark.parametrize("is_broadcast", [False, True])
+def test_who_left_before_it_had_moved_is_told_again_when_it_returns(is_broadcast: bool) -> None:
+    client, returned = _client(), _client(port=2)
+    story = Story(client, is_broadcast=is_broadcast)
+    story.watch.on_left(client.connection)
+    assert (story.state(client), story.reason(client)) == (
+        ReceiptState.PENDING,
+        "it left before it had moved",
+    )
+    actions = story.watch.on_member(returned, LATE_MS, is_broadcast=is_broadcast)
+    assert TellClient(story.watch, returned) in actions
+    assert (story.state(returned), len(story.watch.receipts)) == (ReceiptState.TOLD, 1)
+
+
+def test_who_has_moved_is_not_told_again() -> None:
+    client, returned = _client(), _client(port=2)
+    story = Story(client)
+    story.stands(client, q0=150)
+    story.commit(client, 100)
+    story.watch.on_left(client.connection)
+    story.members = {returned.connection: returned}
+    assert story.watch.on_member(returned, START_MS, is_broadcast=False) == []
+    assert story.commit(returned, 107)
+
+
+def test_who_comes_and_goes_all_the_time_is_given_up() -> None:
+    story = Story(is_broadcast=True)
+    for port in range(MAX_TELLS + 1):
+        client = _client(port=port + 1)
+        story.watch.on_member(client, START_MS, is_broadcast=True)
+        story.watch.on_left(client.connection)
+    assert [receipt.state for receipt in story.watch.receipts] == [ReceiptState.FAILED]
+
+
+def test_two_clients_of_one_id_have_a_receipt_each() -> None:
+    first, second = _client(port=1), _client(port=2)
+    story = Story(first, second, is_broadcast=True)
+    for queue_id, target in TARGETS.items():
+        story.pull(first, target, queue_id=queue_id)
+    assert [receipt.state for receipt in story.watch.receipts] == [ReceiptState.CONFIRMED, ReceiptState.TOLD]
+
+
+# What is under way
+
+
+@pytest.mark.behaviour("S4-18")
+@pytest.mark.parametrize("old", [150, 50])
+def test_a_commit_that_was_under_way_does_not_take_the_reset_back(old: int) -> None:
+    client = _client()
+    story = Story(client)
+    assert not story.commit(client, old)
+    assert story.commit(client, 100)
+    assert story.commit(client, 101)
+
+
+@pytest.mark.behaviour("S4-18")
+@pytest.mark.parametrize(
+    "order",
+    [*itertools.permutations(["stale commit", "stale pull", "stands", "moved"])],
+    ids=", ".join,
+)
+def test_in_whatever_order_messages_come_the_target_stays_and_the_move_is_seen(
+    order: tuple[str, ...],
+) -> None:
+    """After the move stale ones come from another connection: on one, what is sent first comes first."""
+    client, other = _client("c1"), _client("c2")
+    story = Story(client, other)
+    story.stands(other, q1=3)
+    has_moved, stored = False, 100
+    for step in order:
+        match step:
+            case "stale commit":
+                source = other if has_moved else client
+                stored = 160 if story.commit(source, 160) else stored
+            case "stale pull":
+                story.pull(other if has_moved else client, 160, next_offset=170)
+            case "stands":
+                story.stands(client, q0=150)
+            case _:
+                has_moved = True
+                assert story.commit(client, 100)
+                story.query(client)
+                story.pull(client, 100, next_offset=110)
+    assert stored == 100
+    assert story.state(client) is ReceiptState.CONFIRMED
+
+
+@pytest.mark.behaviour("S4-18")
+def test_nobodys_progress_is_held_for_longer_than_the_patience() -> None:
+    client = _client()
+    story = Story(client)
+    story.now_ms = START_MS + PATIENCE_MS
+    assert not story.commit(client, 150)
+    story.now_ms += 1
+    assert story.commit(client, 150)
+    assert story.state(client) is ReceiptState.FAILED
+
+
+@pytest.mark.behaviour("S4-18")
+def test_who_takes_a_queue_over_goes_on_from_the_answer_to_its_question() -> None:
+    before, after = _client("c1"), _client("c2")
+    story = Story(before, after)
+    story.query(after)
+    assert story.commit(after, 130)
+    assert not story.commit(before, 150)
+
+
+def test_an_operators_commit_counts() -> None:
+    client, operator = _client(), _client("o9")
+    story = Story(client)
+    assert story.commit(operator, 7, is_one_way=False)
+
+
+def test_a_commit_on_another_connection_of_a_clients_machine_is_taken_for_the_clients() -> None:
+    client, second = _client(), _client(port=9)
+    story = Story(client)
+    assert not story.commit(second, 150)
+    story.stands(client, q0=150)
+    story.commit(client, 100)
+    assert story.commit(second, 150)
+
+
+def test_a_member_that_was_away_and_goes_on_elsewhere_is_told_then() -> None:
+    story = Story()
+    stale, fresh = _client("c1"), _client("c2")
+    story.members = {client.connection: client for client in (stale, fresh)}
+    story.query(fresh)
+    assert story.pull(fresh, 100) == []
+    assert TellClient(story.watch, stale) in story.pull(stale, 150)
+    assert not story.commit(stale, 150)
+    assert story.commit(fresh, 110)
+
+
+def test_strangers_are_not_judged_for_ever() -> None:
+    story = Story()
+    client = _client()
+    story.members = {client.connection: client}
+    story.now_ms = LATE_MS
+    assert story.pull(client, 5000) == []
+    assert story.commit(client, 5000)
+
+
+def test_queues_that_are_not_of_the_order_are_none_of_its_business() -> None:
+    client = _client()
+    story = Story(client)
+    assert story.commit(client, 5, queue_id=7)
+    assert story.pull(client, 5, queue_id=7) == []
+
+
+def test_in_broadcasting_what_is_committed_here_counts() -> None:
+    client = _client()
+    assert Story(client, is_broadcast=True).commit(client, 3)
+
+
+# Told by the answers to pulls
+
+
+def test_on_the_servers_side_nothing_is_sent_and_pulls_that_wait_are_woken() -> None:
+    client = _client()
+    story = Story(client, is_server_side=True)
+    assert story.began == [AskStanding(story.watch, client), WakePulls(story.watch)]
+    assert story.state(client) is ReceiptState.PENDING
+
+
+def test_on_the_servers_side_each_member_of_a_broadcasting_group_is_sent_once_in_each_queue() -> None:
+    clients = [_client(name) for name in ("c1", "c2", "c3")]
+    watch = Story(*clients, is_broadcast=True, is_server_side=True).watch
+    sent = [
+        watch.take_pending(client.connection, queue_id, 999, START_MS)
+        for _round in range(2)
+        for client in clients
+        for queue_id in TARGETS
+    ]
+    assert sent == [100, 200] * 3 + [None] * 6
+    assert [receipt.state for receipt in watch.receipts] == [ReceiptState.TOLD] * 3
+
+
+def test_on_the_servers_side_who_stands_at_the_target_is_not_sent_anywhere() -> None:
+    client = _client()
+    story = Story(client, is_server_side=True)
+    assert story.watch.take_pending(client.connection, 0, 100, START_MS) is None
+    story.stands(client, q0=100)
+    story.pull(client, 100)
+    assert story.state(client) is ReceiptState.CONFIRMED
+
+
+def test_on_the_servers_side_commits_are_passed_over_while_the_answer_is_pending() -> None:
+    client = _client()
+    story = Story(client, is_server_side=True)
+    assert not story.commit(client, 150)
+    assert story.watch.take_pending(client.connection, 0, 150, START_MS) == 100
+    assert not story.commit(client, 150)
+    assert story.commit(client, 100)
+
+
+# Its end
+
+
+def test_a_newer_order_ends_the_wait_of_an_older_one() -> None:
+    client = _client()
+    story = Story(client)
+    story.watch.supersede("o2")
+    assert (story.state(client), story.reason(client)) == (
+        ReceiptState.FAILED,
+        "order o2 came before it had moved",
+    )
+
+
+def test_a_watch_is_over_when_all_have_moved_and_nothing_can_be_under_way() -> None:
+    client = _client()
+    story = Story(client)
+    assert not story.watch.is_over(LATE_MS)
+    story.stands(client, q0=150)
+    story.commit(client, 100)
+    assert not story.watch.is_over(START_MS)
+    assert story.watch.is_over(LATE_MS)
+    assert not Story(is_broadcast=True).watch.is_over(LATE_MS)
