@@ -47,6 +47,11 @@ _MIN_PASSWORD_CHARS = 10
     help="Where changes are written down. Without it they are kept until the console ends.",
 )
 @click.option(
+    "--plans",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A folder for plans of resets. Without it they are kept until the console ends.",
+)
+@click.option(
     "--control",
     type=click.Path(path_type=Path),
     hidden=True,
@@ -65,6 +70,7 @@ def console(
     coordinator: str | None,
     users_file: Path | None,
     audit_log: Path | None,
+    plans: Path | None,
     control: Path | None,
     access_key: str | None,
     secret_key: str | None,
@@ -103,6 +109,7 @@ def console(
         coordinator=coordinator,
         users=users,
         audit_log=audit_log,
+        plans=plans,
         control=control,
         credentials=Credentials(access_key, secret_key) if access_key and secret_key else None,
     )

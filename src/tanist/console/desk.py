@@ -13,6 +13,7 @@ from tanist.console.access.audit import AuditLog
 from tanist.console.access.login_limit import LoginLimit
 from tanist.console.access.sessions import SessionStore
 from tanist.console.access.users import User, Users
+from tanist.console.reset_desk import ResetDesk
 from tanist.console.views.brokers import BrokerPage, broker_page
 from tanist.console.views.groups import GroupPage, group_page, groups_of_topic
 from tanist.console.views.topics import TopicPage, topic_page, topic_row
@@ -46,6 +47,7 @@ class Desk:
     sessions: SessionStore
     limit: LoginLimit
     audit: AuditLog
+    resets: ResetDesk
     clock: Clock
     control: Path | None = None
     """Where the cluster takes orders that ``tanist up`` runs; None if it is another one."""

@@ -122,6 +122,7 @@ def plan_cluster(home: Path, mode: Mode, ports: Ports, *, secret: str, control: 
             *("-l", f"{HOST}:{ports.console}"),
             *("--users", str(home / "console.users")),
             *("--audit-log", str(home / "audit.jsonl")),
+            *("--plans", str(folder / "plans")),
             *("--control", str(control)),
             *(("--coordinator", f"tanist://{HOST}:{ports.controller}") if mode is Mode.FIXED_ROLES else ()),
         ),

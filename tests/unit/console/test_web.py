@@ -211,7 +211,7 @@ def test_the_openapi_document_describes_what_rest_answers() -> None:
             for method, operation in operations.items():
                 schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
                 name = schema["$ref"].rpartition("/")[2]
-                if method == "get" and path != "/machine":
+                if method == "get" and path not in {"/machine", "/resets", "/resets/{plan}"}:
                     answer = await browser.get("/api/v1" + path.format(**targets))
                     described = document["components"]["schemas"][name]["properties"]
                     assert answer.status == 200, path
