@@ -19,8 +19,8 @@ setup: ## Make .venv with the pinned versions; nothing to do if that is done
 	@test -n "$(PYTHON)" || { echo "setup: found no python3; Tanist needs Python 3.11 or newer, with its venv module" >&2; exit 1; }
 	@"$(PYTHON)" scripts/setup.py
 
-run: setup ## Run a name server and a broker on this machine, until Ctrl-C
-	$(BIN)/python scripts/run.py
+run: setup ## Run a whole cluster with its console on this machine, until Ctrl-C; ARGS="--mode auto-switch"
+	$(BIN)/tanist up --home build/run $(ARGS)
 
 test: setup ## Run the tests on all cores; ARGS="tests/unit -k name" picks some
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)

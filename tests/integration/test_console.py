@@ -2,7 +2,6 @@
 
 import http.client
 import json
-from base64 import b64encode
 from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from click.testing import CliRunner
 from tanist.cli.main import tanist
 from tanist.errors import ConfigError
 from tanist.testing import EmbeddedBroker
-from tests.support.console_process import ConsoleProcess
+from tests.support.console_process import ConsoleProcess, basic
 from tests.support.site import wait_until
 
 
@@ -41,7 +40,7 @@ def test_a_console_shows_a_broker_tells_of_changes_and_stops_at_once(tmp_path: P
         ConsoleProcess(tmp_path, broker.namesrv, "--audit-log", str(audit)) as console,
     ):
         wait_until(lambda: is_ready(console))
-        signed = "Basic " + b64encode(f"{console.user}:{console.password}".encode()).decode()
+        signed = basic(console.user, console.password)
         with asked(console.address, "/api/v1/topics/OrderTopic", Authorization=signed) as answer:
             topic = json.loads(answer.read())
         assert [(route["brokerName"], route["permission"]) for route in topic["routes"]] == [

@@ -1,6 +1,7 @@
 """``tanist console`` as a process of its own."""
 
 import re
+from base64 import b64encode
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -11,6 +12,11 @@ from tests.support.served import tanist_command
 _START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 10.0
 _LOGIN = re.compile(r"serves at (\S+)\nLog in as (\S+) with (\S+) ")
+
+
+def basic(user: str, password: str) -> str:
+    """What scripts send to REST in the header Authorization."""
+    return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
 
 
 class ConsoleProcess:

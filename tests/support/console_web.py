@@ -3,9 +3,11 @@
 import asyncio
 import html
 import re
+import tempfile
 from collections.abc import Callable, Coroutine, Mapping
 from http.cookies import SimpleCookie
 from itertools import count
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlencode
 
@@ -19,6 +21,7 @@ from tanist.console.access.passwords import hash_password
 from tanist.console.access.sessions import SessionStore
 from tanist.console.access.users import Role, User, Users
 from tanist.console.desk import Desk
+from tanist.console.reset_desk import ResetDesk
 from tanist.console.views.digests import digests
 from tanist.console.watching.lookups import Lookups
 from tanist.console.watching.snapshot import Snapshot
@@ -59,6 +62,7 @@ class PlayedConsole:
         self._seen = seen
         self._wire = wire or PlayedWire()
         self.audit = AuditLog()
+        self._plans = tempfile.TemporaryDirectory(prefix="tanist-plans-")
 
     def run(self, visit: "Callable[[Browser], Coroutine[Any, Any, _T]]") -> _T:
         """Let somebody look at it, in an event loop of its own."""
@@ -81,6 +85,7 @@ class PlayedConsole:
                 sessions=SessionStore(lambda _size: f"token-{next(numbers)}"),
                 limit=LoginLimit(),
                 audit=self.audit,
+                resets=ResetDesk(cast("Wire", self._wire), Path(self._plans.name), self.clock),
                 clock=self.clock,
             )
             async with watcher.watching():
@@ -88,7 +93,8 @@ class PlayedConsole:
                     await watcher.wait_first(30)
                 return await visit(Browser(make_app(self.desk)))
 
-        return asyncio.run(visited())
+        with self._plans:
+            return asyncio.run(visited())
 
 
 class Browser:

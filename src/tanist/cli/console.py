@@ -47,6 +47,17 @@ _MIN_PASSWORD_CHARS = 10
     help="Where changes are written down. Without it they are kept until the console ends.",
 )
 @click.option(
+    "--plans",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A folder for plans of resets. Without it they are kept until the console ends.",
+)
+@click.option(
+    "--control",
+    type=click.Path(path_type=Path),
+    hidden=True,
+    help="The socket of the cluster that tanist up runs, which is told what to kill.",
+)
+@click.option(
     "--access-key", envvar="TANIST_ACCESS_KEY", help="As whom to ask brokers that have access rules."
 )
 @click.option("--secret-key", envvar="TANIST_SECRET_KEY", help="Its secret, better by TANIST_SECRET_KEY.")
@@ -59,6 +70,8 @@ def console(
     coordinator: str | None,
     users_file: Path | None,
     audit_log: Path | None,
+    plans: Path | None,
+    control: Path | None,
     access_key: str | None,
     secret_key: str | None,
 ) -> None:
@@ -96,6 +109,8 @@ def console(
         coordinator=coordinator,
         users=users,
         audit_log=audit_log,
+        plans=plans,
+        control=control,
         credentials=Credentials(access_key, secret_key) if access_key and secret_key else None,
     )
 

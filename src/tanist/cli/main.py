@@ -18,7 +18,7 @@ class _Commands(click.Group):
     """Imports a command when it is asked for: a broker that starts has no time to read what others need."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return ["admin", "audit", "broker", "console", "controller", "namesrv", "spark", "store"]
+        return ["admin", "audit", "broker", "console", "controller", "namesrv", "spark", "store", "up"]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):

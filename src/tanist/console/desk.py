@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from tanist.admin.cluster import consumer_connections, topic_route, topic_stats
@@ -12,6 +13,7 @@ from tanist.console.access.audit import AuditLog
 from tanist.console.access.login_limit import LoginLimit
 from tanist.console.access.sessions import SessionStore
 from tanist.console.access.users import User, Users
+from tanist.console.reset_desk import ResetDesk
 from tanist.console.views.brokers import BrokerPage, broker_page
 from tanist.console.views.groups import GroupPage, group_page, groups_of_topic
 from tanist.console.views.topics import TopicPage, topic_page, topic_row
@@ -19,6 +21,7 @@ from tanist.console.watching.lookups import Lookups
 from tanist.console.watching.snapshot import Snapshot
 from tanist.console.watching.watcher import Watcher
 from tanist.errors import MQError, ResponseError
+from tanist.up.control import Act, ClusterState, Order, give_order
 
 _T = TypeVar("_T")
 
@@ -44,7 +47,10 @@ class Desk:
     sessions: SessionStore
     limit: LoginLimit
     audit: AuditLog
+    resets: ResetDesk
     clock: Clock
+    control: Path | None = None
+    """Where the cluster takes orders that ``tanist up`` runs; None if it is another one."""
     hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     """Passwords are checked two at a time: each check takes 16 MiB."""
 
@@ -106,6 +112,12 @@ class Desk:
         if page is None:
             raise Unknown(f"no broker knows a group {group}")
         return page
+
+    async def order(self, act: Act, whom: str = "") -> ClusterState:
+        """Ask or order the cluster that ``tanist up`` runs. Raises Unknown if it is another one."""
+        if self.control is None:
+            raise Unknown("this cluster was not started by tanist up")
+        return await give_order(self.control, Order(act=act, whom=whom))
 
     async def _told(self, question: tuple[str, ...], ask: Callable[[], Awaitable[_T]]) -> _T | str:
         """The answer, or why there is none: a page shows what it has."""

@@ -16,6 +16,7 @@ from tanist.console.views.slave_consumption import slave_consumption_view
 from tanist.console.web.forms import read_body, read_form
 from tanist.console.web.guard import API, address_of, desk_of, operators, user_of
 from tanist.errors import MQError, ResponseError
+from tanist.up.control import Act, OrderFailed
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
@@ -99,6 +100,37 @@ async def end_reading(request: Request) -> Response:
     )
 
 
+class MachineOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whom to kill or to start again: ``master``, or a process by its name; empty for all that are dead."""
+
+    whom: str = ""
+
+
+def _machine(act: Act) -> Callable[[Request], Awaitable[Response]]:
+    @operators
+    async def order(request: Request) -> Response:
+        """Kill a process of the cluster that ``tanist up`` runs as a crash would, or start it again."""
+        if request.url.path.startswith(API):
+            asked = await read_json(request, MachineOrder)
+        else:
+            asked = MachineOrder(whom=(await read_form(request)).get("whom", ""))
+
+        async def change() -> str:
+            try:
+                return (await desk_of(request).order(act, asked.whom)).done
+            except OrderFailed as failure:
+                raise Refused(str(failure)) from failure
+
+        return await answered(
+            request, "/machine", action=act.value, subject=asked.whom or "all", details="", change=change
+        )
+
+    return order
+
+
+kill_member, restart_member = _machine(Act.KILL), _machine(Act.RESTART)
+
+
 async def answered(
     request: Request,
     back: str,
@@ -144,5 +176,7 @@ async def read_json(request: Request, kind: type[_T]) -> _T:
 
 
 ROUTES: list[BaseRoute] = [
+    Route("/machine/kill", kill_member, methods=["POST"]),
+    Route("/machine/restart", restart_member, methods=["POST"]),
     Route("/slave-consumption/{group}/end", end_reading, methods=["POST"]),
 ]

@@ -14,12 +14,26 @@ from tanist.console.views.brokers import BrokerPage, Brokers, brokers_view
 from tanist.console.views.groups import GroupPage, Groups, groups_view
 from tanist.console.views.overview import Overview, overview
 from tanist.console.views.replication import Replication, replication_view
+from tanist.console.views.resets import ResetPage, Resets
 from tanist.console.views.slave_consumption import SlaveConsumption, slave_consumption_view
 from tanist.console.views.topics import TopicPage, Topics, topics_view
 from tanist.console.watching.history import History
-from tanist.console.web.actions import EndRequest, end_reading
+from tanist.console.web.actions import EndRequest, MachineOrder, end_reading, kill_member, restart_member
 from tanist.console.web.guard import desk_of, operators, viewers
 from tanist.console.web.openapi import Operation, describe
+from tanist.console.web.resets import (
+    ApplyRequest,
+    PlanRequest,
+    ReasonRequest,
+    apply,
+    approve,
+    look_list,
+    look_one,
+    plan,
+    reject,
+    undo,
+)
+from tanist.up.control import Act, ClusterState
 
 PREFIX = "/api/v1"
 
@@ -85,6 +99,10 @@ async def _group(request: Request) -> GroupPage:
     return await desk_of(request).group(request.path_params["group"])
 
 
+async def _machine(request: Request) -> ClusterState:
+    return await desk_of(request).order(Act.STATUS)
+
+
 async def _history(request: Request) -> History:
     desk = desk_of(request)
     desk.watcher.touch()
@@ -118,24 +136,36 @@ ENDPOINTS: Sequence[Endpoint] = (
     Endpoint(Operation("/topics/{topic}", "One topic, its route and queues", TopicPage), _topic),
     Endpoint(Operation("/groups", "Consumer groups", Groups, query=_SEARCH), _groups),
     Endpoint(Operation("/groups/{group}", "One group, queue by queue, and its members", GroupPage), _group),
+    Endpoint(Operation("/resets", "Orders that brokers know, and plans of this console", Resets), look_list),
+    Endpoint(Operation("/resets/{plan}", "One plan, and what became of it", ResetPage), look_one),
+    Endpoint(Operation("/machine", "The processes that tanist up runs", ClusterState), _machine),
     Endpoint(Operation("/history", "Figures of the last minutes", History), _history),
     Endpoint(
         Operation("/audit", "The last changes", Audit, is_for_operators=True), _audit, is_for_operators=True
     ),
 )
 
+
+def _change(path: str, summary: str, body: type[msgspec.Struct]) -> Operation:
+    return Operation(path, summary, Done, method="post", body=body, is_for_operators=True)
+
+
 CHANGES: Sequence[tuple[Operation, Callable[[Request], Awaitable[Response]]]] = (
+    (_change("/resets", "Plan a reset; nothing is changed", PlanRequest), plan),
+    (_change("/resets/{plan}/apply", "Move the group as planned", ApplyRequest), apply),
+    (_change("/resets/{plan}/undo", "Plan the way back; nothing is changed", ReasonRequest), undo),
+    (_change("/resets/orders/{order}/approve", "Let an order that waits be done", ReasonRequest), approve),
+    (_change("/resets/orders/{order}/reject", "Do not let it be done", ReasonRequest), reject),
     (
-        Operation(
+        _change(
             "/slave-consumption/{group}/end",
             "Have a master be read again whose slave does not come back",
-            Done,
-            method="post",
-            body=EndRequest,
-            is_for_operators=True,
+            EndRequest,
         ),
         end_reading,
     ),
+    (_change("/machine/kill", "Kill a process of tanist up, as a crash would", MachineOrder), kill_member),
+    (_change("/machine/restart", "Start processes of tanist up again", MachineOrder), restart_member),
 )
 
 

@@ -12,7 +12,8 @@ from starlette.staticfiles import StaticFiles
 
 from tanist.console.access.audit import AuditFailed
 from tanist.console.desk import Desk, NotSeenYet, Unknown
-from tanist.console.web import actions, api, events, health, login, pages
+from tanist.console.reset_desk import NoPlan
+from tanist.console.web import actions, api, events, health, login, pages, resets
 from tanist.console.web.guard import SafeHeaders, find_session, refusal
 from tanist.console.web.templating import HERE
 from tanist.errors import MQError
@@ -21,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 _STATUSES: tuple[tuple[type[MQError], int], ...] = (
     (Unknown, 404),
+    (NoPlan, 404),
     (NotSeenYet, 503),
     (actions.BadRequest, 400),
     (actions.Refused, 409),
@@ -36,6 +38,7 @@ def make_app(desk: Desk) -> Starlette:
             *login.ROUTES,
             *pages.ROUTES,
             *actions.ROUTES,
+            *resets.ROUTES,
             *api.ROUTES,
             *events.ROUTES,
             *health.ROUTES,

@@ -12,6 +12,7 @@ from tanist.console.views.slave_consumption import slave_consumption_view
 from tanist.console.views.topics import topics_view
 from tanist.console.web.guard import desk_of, operators, viewers
 from tanist.console.web.templating import page
+from tanist.up.control import Act
 
 
 @viewers
@@ -70,6 +71,12 @@ async def show_group(request: Request) -> Response:
     return page(request, "group.html", view=view, live="groups")
 
 
+@viewers
+async def show_machine(request: Request) -> Response:
+    view = await desk_of(request).order(Act.STATUS)
+    return page(request, "machine.html", view=view, live="brokers")
+
+
 @operators
 async def show_audit(request: Request) -> Response:
     return page(request, "audit.html", entries=desk_of(request).audit.last, live=None)
@@ -85,5 +92,6 @@ ROUTES: list[BaseRoute] = [
     Route("/topics/{topic}", show_topic, methods=["GET"]),
     Route("/groups", show_groups, methods=["GET"]),
     Route("/groups/{group}", show_group, methods=["GET"]),
+    Route("/machine", show_machine, methods=["GET"]),
     Route("/audit", show_audit, methods=["GET"]),
 ]

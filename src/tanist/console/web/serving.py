@@ -5,6 +5,7 @@ import contextlib
 import logging
 import secrets
 import socket
+import tempfile
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from tanist.console.access.login_limit import LoginLimit
 from tanist.console.access.sessions import SessionStore
 from tanist.console.access.users import Users
 from tanist.console.desk import Desk
+from tanist.console.reset_desk import ResetDesk
 from tanist.console.views.digests import digests
 from tanist.console.watching.gathering import Gatherer
 from tanist.console.watching.lookups import Lookups
@@ -45,6 +47,10 @@ class ConsoleOptions:
     coordinator: str | None = None
     """The registry, which knows groups too that no name server lists."""
     audit_log: Path | None = None
+    plans: Path | None = None
+    """Where plans of resets are kept; without it, until the console ends."""
+    control: Path | None = None
+    """Where the cluster takes orders that ``tanist up`` runs, if it is one."""
     credentials: Credentials | None = field(default=None, repr=False)
 
 
@@ -52,7 +58,7 @@ class ConsoleOptions:
 async def serving(options: ConsoleOptions) -> AsyncGenerator[str]:
     """Serve while the block lasts; the address at which. Raises ConfigError if the port is taken."""
     clock = SystemClock()
-    async with asking(options.credentials) as wire:
+    async with asking(options.credentials) as wire, _plans_folder(options.plans) as plans:
         gatherer = Gatherer(wire, options.name_servers, clock, coordinator=options.coordinator)
         watcher = Watcher(gatherer.look, digests, clock)
         desk = Desk(
@@ -63,7 +69,9 @@ async def serving(options: ConsoleOptions) -> AsyncGenerator[str]:
             sessions=SessionStore(secrets.token_urlsafe),
             limit=LoginLimit(),
             audit=AuditLog(options.audit_log),
+            resets=ResetDesk(wire, plans, clock),
             clock=clock,
+            control=options.control,
         )
         with _bound(options) as listener:
             host, port = listener.getsockname()[:2]
@@ -96,6 +104,17 @@ async def _served(desk: Desk, listener: socket.socket) -> AsyncGenerator[None]:
             # Pages that listen for changes would hold the end up.
             await desk.watcher.close()
             server.should_exit = True
+
+
+@asynccontextmanager
+async def _plans_folder(wanted: Path | None) -> AsyncGenerator[Path]:
+    with tempfile.TemporaryDirectory(prefix="tanist-plans-") as folder:
+        yield _made(wanted) if wanted is not None else Path(folder)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
 
 
 class _Server(uvicorn.Server):

@@ -40,10 +40,18 @@ def _environment() -> Environment:
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """Render a page for whoever asks: the layout shows who that is, and what is to be told once."""
     session = request.scope.get("session")
+    is_local = request.app.state.desk.control is not None
     told: list[str] = [] if session is None else session.take_told()
     text = (
         _environment()
         .get_template(template)
-        .render(path=request.url.path, session=session, told=told, version=__version__, **values)
+        .render(
+            path=request.url.path,
+            session=session,
+            told=told,
+            is_local=is_local,
+            version=__version__,
+            **values,
+        )
     )
     return HTMLResponse(text, status_code=status)

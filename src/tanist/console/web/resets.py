@@ -1,0 +1,201 @@
+"""Pages and REST of resets: plan, preview, apply, receipts, approval, undo."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from tanist.admin.resets.plan import Plan
+from tanist.admin.resets.refused import ResetRefused
+from tanist.console.access.sessions import Session
+from tanist.console.views.resets import ResetPage, Resets
+from tanist.console.web.actions import Refused, act, answered, check_typed, read_json
+from tanist.console.web.forms import read_form
+from tanist.console.web.guard import API, desk_of, operators, user_of, viewers
+from tanist.console.web.templating import page
+from tanist.errors import MQError
+
+_T = TypeVar("_T")
+_S = TypeVar("_S", bound=msgspec.Struct)
+
+_MAX_REASON_CHARS = 500
+
+
+class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to plan; ``target`` as in ``tanist admin resetOffset plan --to``."""
+
+    group: str
+    topic: str
+    target: str
+    reason: str = ""
+
+
+class ApplyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``confirm`` is the group's name."""
+
+    confirm: str
+    reason: str = ""
+
+
+class ReasonRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why, for the brokers' records."""
+
+    reason: str = ""
+
+
+async def look_list(request: Request) -> Resets:
+    desk = desk_of(request)
+    return await desk.resets.list(name_server=(await desk.snapshot()).name_server)
+
+
+async def look_one(request: Request) -> ResetPage:
+    desk = desk_of(request)
+    name_server = (await desk.snapshot()).name_server
+    return await desk.resets.page(request.path_params["plan"], name_server=name_server)
+
+
+@viewers
+async def show_list(request: Request) -> Response:
+    wish = {name: request.query_params.get(name, "") for name in ("group", "topic")}
+    return page(request, "resets.html", view=await look_list(request), wish=wish, live=None)
+
+
+@viewers
+async def show_one(request: Request) -> Response:
+    return page(request, "reset.html", view=await look_one(request), live="groups")
+
+
+@operators
+async def plan(request: Request) -> Response:
+    asked = await _read(request, PlanRequest)
+    desk = desk_of(request)
+
+    async def make() -> Plan:
+        return await desk.resets.plan(
+            (await desk.snapshot()).name_server,
+            group=asked.group.strip(),
+            topic=asked.topic.strip(),
+            target=asked.target.strip(),
+            caller=user_of(request).name,
+            reason=asked.reason[:_MAX_REASON_CHARS],
+        )
+
+    return await _planned(request, make, action="plan reset", subject=f"{asked.group} in {asked.topic}")
+
+
+@operators
+async def undo(request: Request) -> Response:
+    desk, plan_id = desk_of(request), request.path_params["plan"]
+
+    async def make() -> Plan:
+        name_server = (await desk.snapshot()).name_server
+        return await desk.resets.undo(plan_id, name_server=name_server, caller=user_of(request).name)
+
+    return await _planned(request, make, action="plan undo", subject=plan_id)
+
+
+@operators
+async def apply(request: Request) -> Response:
+    asked = await _read(request, ApplyRequest)
+    desk, plan_id = desk_of(request), request.path_params["plan"]
+    group = desk.resets.find(plan_id).group
+
+    async def change() -> str:
+        check_typed(asked.confirm, group)
+        name_server = (await desk.snapshot()).name_server
+        return await _refusing(
+            desk.resets.apply(
+                plan_id,
+                name_server=name_server,
+                caller=user_of(request).name,
+                reason=asked.reason[:_MAX_REASON_CHARS],
+            )
+        )
+
+    return await answered(
+        request, f"/resets/{plan_id}", action="apply reset", subject=plan_id, details=group, change=change
+    )
+
+
+def _decision(*, is_approved: bool) -> Callable[[Request], Awaitable[Response]]:
+    @operators
+    async def decide(request: Request) -> Response:
+        asked = await _read(request, ReasonRequest)
+        desk, order_id = desk_of(request), request.path_params["order"]
+
+        async def change() -> str:
+            name_server = (await desk.snapshot()).name_server
+            return await _refusing(
+                desk.resets.decide(
+                    order_id,
+                    name_server=name_server,
+                    decider=user_of(request).name,
+                    is_approved=is_approved,
+                    reason=asked.reason[:_MAX_REASON_CHARS],
+                )
+            )
+
+        action = "approve reset" if is_approved else "reject reset"
+        return await answered(
+            request, "/resets", action=action, subject=order_id, details=asked.reason, change=change
+        )
+
+    return decide
+
+
+approve, reject = _decision(is_approved=True), _decision(is_approved=False)
+
+
+async def _planned(
+    request: Request, make: Callable[[], Awaitable[Plan]], *, action: str, subject: str
+) -> Response:
+    """Make a plan, write that down, and lead to its page."""
+    made: list[Plan] = []
+
+    async def change() -> str:
+        made.append(await _refusing(make()))
+        return f"plan {made[0].plan_id}"
+
+    is_api = request.url.path.startswith(API)
+    try:
+        done = await act(request, action=action, subject=subject, details="", change=change)
+    except MQError as error:
+        if is_api:
+            raise
+        session = request.scope["session"]
+        assert isinstance(session, Session)
+        session.told.append(f"Not done: {error}")
+        return RedirectResponse("/resets", status_code=303)
+    if is_api:
+        return JSONResponse({"done": done})
+    return RedirectResponse(f"/resets/{made[0].plan_id}", status_code=303)
+
+
+async def _refusing(asked: Awaitable[_T]) -> _T:
+    try:
+        return await asked
+    except ResetRefused as refusal:
+        raise Refused(str(refusal)) from refusal
+
+
+async def _read(request: Request, kind: type[_S]) -> _S:
+    """What REST or a form sent. Raises BadRequest."""
+    if request.url.path.startswith(API):
+        return await read_json(request, kind)
+    form = await read_form(request)
+    known = {field.name: form.get(field.name, "") for field in msgspec.structs.fields(kind)}
+    return kind(**known)
+
+
+ROUTES: list[BaseRoute] = [
+    Route("/resets", show_list, methods=["GET"]),
+    Route("/resets", plan, methods=["POST"]),
+    Route("/resets/{plan}", show_one, methods=["GET"]),
+    Route("/resets/{plan}/apply", apply, methods=["POST"]),
+    Route("/resets/{plan}/undo", undo, methods=["POST"]),
+    Route("/resets/orders/{order}/approve", approve, methods=["POST"]),
+    Route("/resets/orders/{order}/reject", reject, methods=["POST"]),
+]
