@@ -50,7 +50,7 @@ _READY_S = 180.0
 _MOVED_S = 60.0
 _SETTLE_S = 30.0
 """Then the pulls are over that members left at the broker when their queues went to others as those joined.
-RocketMQ 5.3 would answer one of them, to a client that does not have the queue any more, and take it for told."""
+RocketMQ 5.3 would answer one of them, to a client that has the queue no more, and take it for told."""
 _LOOK_S = 0.1
 
 
