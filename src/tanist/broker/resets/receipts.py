@@ -73,6 +73,11 @@ class Receipt:
         return host_of(self.address)
 
     @property
+    def says_itself(self) -> bool:
+        """Whether it is one of ours, which send receipts."""
+        return self.language == Language.PYTHON.name
+
+    @property
     def is_deaf_in_broadcasting(self) -> bool:
         """Whether it is of a RocketMQ version that forgets a single queue's offset instead of keeping it."""
         is_old_4 = self.version < Version.V4_9_8

@@ -6,8 +6,9 @@
 In clustering mode the broker's own offsets are at their targets from the start. In broadcasting mode only the
 clients have offsets, and each has to move its own.
 
-**What is proof.** A client of ours says what it did (RESET_RECEIPT), and is believed. Of any other one counts
-what it does in a queue after it was told:
+**What is proof.** A client of ours says what it did (RESET_RECEIPT), and is believed; unless it says nothing
+for ``PATIENCE_MS``, what it was seen to do alone does not count. Of any other one counts what it does in a
+queue after it was told:
 
 - it commits exactly the target, which is how a client of RocketMQ keeps a reset in clustering mode; or
 - it pulls from exactly the target, and no earlier pull that was seen since had ended there. So a consumer
@@ -37,7 +38,7 @@ from tanist.broker.consumer_group import Client, ClientConnection
 from tanist.broker.resets.actions import Action, AskStanding, NoteReceipt, TellClient, WakePulls
 from tanist.broker.resets.receipts import MAX_TELLS, Receipt, host_of
 from tanist.protocol.bodies.reset import QueueReceipts, ReceiptState
-from tanist.protocol.codes import Language, Version
+from tanist.protocol.codes import Version
 
 PATIENCE_MS = 30_000
 """Clients of RocketMQ pause for 10 s before they move; a pull of theirs waits up to 20 s."""
@@ -236,12 +237,14 @@ class OrderWatch:
         return self._confirm(receipt, now_ms)
 
     def on_tick(self, now_ms: int) -> list[Action]:
-        """Time has passed: who was seen to move and never said which queues it has may have confirmed."""
+        """Time has passed: who was seen to move and did not say what it has, or did, may have confirmed."""
         actions: list[Action] = []
         for receipt in self.receipts:
-            is_due = receipt.state is ReceiptState.TOLD and now_ms - receipt.told_ms > PATIENCE_MS
-            is_silent = receipt.owned is None and not self.is_broadcast
-            if is_due and is_silent and receipt.seen and receipt.seen <= receipt.queues.keys():
+            if receipt.state is not ReceiptState.TOLD or now_ms - receipt.told_ms <= PATIENCE_MS:
+                continue
+            if self.is_broadcast or receipt.owned is not None:
+                actions += self._settle(receipt, now_ms)
+            elif receipt.seen and receipt.seen <= receipt.queues.keys():
                 actions += self._confirm(receipt, now_ms)
         return actions
 
@@ -293,8 +296,8 @@ class OrderWatch:
             receipt.state, receipt.reason = ReceiptState.PENDING, "it is told when it pulls next"
             return [AskStanding(self, client)]
         receipt.state, receipt.told_ms, receipt.reason = ReceiptState.TOLD, now_ms, ""
-        if client.language == Language.PYTHON.name:
-            # It says itself what it had and what it did, and when it is done.
+        if self.is_broadcast and receipt.says_itself:
+            # Which queues it has is known, and where it stood it says in its receipt.
             return [TellClient(self, client)]
         return [AskStanding(self, client), TellClient(self, client)]
 
@@ -357,10 +360,12 @@ class OrderWatch:
     def _settle(self, receipt: Receipt, now_ms: int) -> list[Action]:
         required = self.observable if self.is_broadcast else receipt.owned
         has_moved = required is not None and required <= receipt.queues.keys()
-        is_away = receipt.connection is None
-        if has_moved and receipt.state is not ReceiptState.CONFIRMED and not is_away:
-            return self._confirm(receipt, now_ms)
-        return []
+        if not has_moved or receipt.state is ReceiptState.CONFIRMED or receipt.connection is None:
+            return []
+        is_awaited = receipt.says_itself and not self.is_server_side
+        if is_awaited and now_ms - receipt.told_ms <= PATIENCE_MS:
+            return []
+        return self._confirm(receipt, now_ms)
 
     def _confirm(self, receipt: Receipt, now_ms: int) -> list[Action]:
         receipt.state, receipt.confirmed_ms = ReceiptState.CONFIRMED, now_ms

@@ -83,7 +83,7 @@ class Story:
 
 def test_members_are_asked_where_they_stand_and_told() -> None:
     java, ours = _client("c1"), _client("c2", language="PYTHON")
-    story = Story(java, ours)
+    story = Story(java, ours, is_broadcast=True)
     watch = story.watch
     assert story.began == [AskStanding(watch, java), TellClient(watch, java), TellClient(watch, ours)]
     assert story.state(java) is ReceiptState.TOLD
@@ -197,6 +197,21 @@ def test_a_client_of_ours_is_believed_what_it_says() -> None:
         ReceiptState.FAILED,
         "it went to 101 in queue 0, and not to 100",
     )
+
+
+@pytest.mark.parametrize("is_broadcast", [False, True])
+def test_a_client_of_ours_that_says_nothing_is_taken_at_what_it_did_when_it_had_time_to(
+    is_broadcast: bool,
+) -> None:
+    client = _client(language="PYTHON")
+    story = Story(client, is_broadcast=is_broadcast)
+    story.stands(client, q0=150, q1=150)
+    for queue_id, target in TARGETS.items():
+        story.pull(client, target, queue_id=queue_id)
+    assert story.watch.on_tick(START_MS + PATIENCE_MS) == []
+    assert story.state(client) is ReceiptState.TOLD
+    assert story.watch.on_tick(LATE_MS)
+    assert story.state(client) is ReceiptState.CONFIRMED
 
 
 def test_a_receipt_may_come_once_more_with_the_first_message() -> None:
