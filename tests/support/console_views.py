@@ -113,14 +113,8 @@ def slave(**other: Any) -> BrokerLook:
 
 def snapshot(*brokers: BrokerLook, **other: Any) -> Snapshot:
     """A look that found these, or the pair when all is well."""
-    return Snapshot(
-        **{
-            "taken_ms": NOW_MS,
-            "name_server": "10.0.0.9:9876",
-            "brokers": brokers or (master(), slave()),
-            **other,
-        }
-    )
+    known = Snapshot(taken_ms=NOW_MS, name_server="10.0.0.9:9876", brokers=brokers or (master(), slave()))
+    return replace(known, **other)
 
 
 def dead_master() -> Snapshot:

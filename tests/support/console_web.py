@@ -77,7 +77,7 @@ class PlayedConsole:
 
             watcher = Watcher(look, digests, self.clock)
             numbers = count()
-            self.desk = Desk(
+            desk = Desk(
                 wire=cast("Wire", self._wire),
                 watcher=watcher,
                 lookups=Lookups(self.clock),
@@ -91,7 +91,7 @@ class PlayedConsole:
             async with watcher.watching():
                 if self._seen is not None:
                     await watcher.wait_first(30)
-                return await visit(Browser(make_app(self.desk)))
+                return await visit(Browser(make_app(desk)))
 
         with self._plans:
             return asyncio.run(visited())
