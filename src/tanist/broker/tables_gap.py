@@ -15,6 +15,7 @@ _NAMES = {
     TableKind.OFFSETS: "consumer offset",
     TableKind.DELAYS: "delay offset",
     TableKind.DELETIONS: "deleted topics",
+    TableKind.RESETS: "orders to move groups",
 }
 
 

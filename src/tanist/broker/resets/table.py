@@ -8,7 +8,6 @@ Two orders for the same queues of a group: the second supersedes the first, whos
 targets. Its plan was compared with what the first one had set, or it is refused as any other that is late.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -27,8 +26,6 @@ from tanist.errors import DiskFull, ResponseError
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.reset import QueueTarget, ReceiptState, ResetOrderView, ResetState
 from tanist.protocol.codes import ResponseCode
-
-_log = logging.getLogger(__name__)
 
 MAX_ORDERS = 256
 """Those that are done with go first; one more than this that is not is refused."""

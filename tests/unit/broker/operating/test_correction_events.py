@@ -46,7 +46,7 @@ async def _events(broker: WorkingBroker) -> list[bytes]:
     return [bytes(record.body) for record in broker.state.store.records(OFFSET_MOVED_TOPIC, 0, 0, 32)]
 
 
-@pytest.mark.behaviour("S4-37", "S4-38", "S4-39", "S4-48", "S4-51")
+@pytest.mark.behaviour("S4-38", "S4-39", "S4-48", "S4-51")
 def test_a_consumer_that_loops_is_one_event_one_alarm_and_a_figure(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

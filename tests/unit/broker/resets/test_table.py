@@ -1,0 +1,91 @@
+import pytest
+
+from tanist.broker.resets import table as tables
+from tanist.broker.resets.order import GroupStanding, ResetOrder
+from tanist.broker.resets.table import OrderTable
+from tanist.broker.resets.watch import PATIENCE_MS
+from tanist.errors import ResponseError
+from tanist.model.offsets import QueueOffset
+from tanist.protocol.bodies.reset import QueueTarget, ResetOrderView, ResetState
+
+NOBODY = GroupStanding(
+    stands_at=lambda _queue_id: 8,
+    move=lambda _targets: None,
+    members=[],
+    is_broadcast=False,
+    is_model_known=True,
+    readable_count=1,
+    is_server_side=False,
+)
+
+
+def _order(order_id: str, state: ResetState = ResetState.APPLIED, group: str = "G") -> ResetOrder:
+    return ResetOrder(
+        ResetOrderView(
+            order_id=order_id,
+            topic="T",
+            group=group,
+            broker_name="broker-a",
+            state=state,
+            caller="ann",
+            caller_address="10.9.9.9:1",
+            created_ms=0,
+            expires_ms=10**9,
+            targets=[QueueTarget(queue_id=0, expected_offset=QueueOffset(8), target=QueueOffset(3))],
+        )
+    )
+
+
+def _apply(table: OrderTable, order: ResetOrder, now_ms: int = 0) -> None:
+    table.apply(table.add(order, now_ms), NOBODY, now_ms)
+
+
+def test_the_oldest_order_that_is_done_with_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MAX_ORDERS", 2)
+    table = OrderTable()
+    _apply(table, _order("done"))
+    table.add(_order("waiting", ResetState.WAITING), 0)
+    table.on_tick(PATIENCE_MS + 1)
+    assert table.watched == {}
+    _apply(table, _order("new"))
+    assert [order.order_id for order in table.orders()] == ["waiting", "new"]
+
+
+def test_an_order_for_which_there_is_no_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MAX_ORDERS", 2)
+    table = OrderTable()
+    table.add(_order("waiting", ResetState.WAITING), 0)
+    _apply(table, _order("watched"))
+    with pytest.raises(ResponseError, match="2 orders are under way"):
+        table.add(_order("new", group="Other"), 0)
+    assert [order.order_id for order in table.orders()] == ["waiting", "watched"]
+
+
+def test_offsets_for_which_there_is_no_room_leave_no_order_behind() -> None:
+    def move(_targets: object) -> None:
+        raise ResponseError(2, "[OVERLOAD] groups have too many offsets")
+
+    table = OrderTable()
+    order = table.add(_order("o1"), 0)
+    standing = GroupStanding(
+        stands_at=NOBODY.stands_at,
+        move=move,
+        members=[],
+        is_broadcast=False,
+        is_model_known=True,
+        readable_count=1,
+        is_server_side=False,
+    )
+    with pytest.raises(ResponseError, match="OVERLOAD"):
+        table.apply(order, standing, 0)
+    assert (table.orders(), table.watched) == ([], {})
+
+
+def test_the_version_grows_with_each_change_and_watchers_hear_which() -> None:
+    table = OrderTable()
+    heard: list[str] = []
+    table.watchers.append(heard.extend)
+    before = table.version
+    _apply(table, _order("o1"))
+    assert table.version > before
+    assert set(heard) == {"o1"}
