@@ -255,7 +255,7 @@ def _written_store(root: Path, port: int) -> Keeper:
         # Six messages that differ in kind, then the next topic, and after its last the next queues.
         topic = topics[number // 6 % len(topics)]
         keeper.append(topic, number // 18 % QUEUE_COUNTS[topic])
-    keeper.append_batch("Plain", 0, count=20)
+    keeper.append_many("Plain", 0, count=20)
     keeper.save_topics()
     keeper.store.close()
     keeper.open(pack_host("2001:db8::10", port))

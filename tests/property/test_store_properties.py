@@ -5,7 +5,6 @@ import tempfile
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -84,12 +83,6 @@ class StoreMachine(RuleBasedStateMachine):
     def append(self, draft: tuple[Message, tuple[str, ...]], elapsed_ms: int) -> None:
         self.clock.advance_ms(elapsed_ms)
         self._landed([draft], [self.store.append(draft[0])])
-
-    @rule(drafts=st.lists(_drafts(), min_size=1, max_size=3))
-    def append_batch(self, drafts: list[tuple[Message, tuple[str, ...]]]) -> None:
-        appended = self.store.append_batch([message for message, _ in drafts])
-        assert all(before.end == at.log_offset for before, at in pairwise(appended))
-        self._landed(drafts, appended)
 
     @rule()
     def dispatch(self) -> None:

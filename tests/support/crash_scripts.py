@@ -59,11 +59,11 @@ Script = Callable[[Machine], None]
 
 
 def write_and_flush(machine: Machine) -> None:
-    """Single messages and batches, over several files, now and then flushed, dispatched and checkpointed."""
+    """Messages, over several files, now and then flushed, dispatched and checkpointed."""
     store, ledger = machine.open(), machine.ledger
     for turn in range(6):
         ledger.append(store, body_bytes=100 + 200 * turn)
-        ledger.append_batch(store, 3)
+        ledger.append_many(store, 3)
         if turn % 2:
             store.dispatch()
             store.queues.write()
@@ -80,7 +80,7 @@ def fill_queue_file(machine: Machine) -> None:
     """So many entries in one file that some lie in two sectors, also the first behind the checkpoint."""
     store, ledger = machine.open(), machine.ledger
     for count in (102, 1, 25, 30):
-        ledger.append_batch(store, _in_one_queue(ledger, count))
+        ledger.append_many(store, _in_one_queue(ledger, count))
         store.dispatch()
         store.queues.write()
         if count == 102:
@@ -91,12 +91,12 @@ def fill_queue_files(machine: Machine) -> None:
     """Several new files of one queue between two checkpoints."""
     store, ledger = machine.open(), machine.ledger
     for count in (4, 20, 20, 4):
-        ledger.append_batch(store, _in_one_queue(ledger, count))
+        ledger.append_many(store, _in_one_queue(ledger, count))
     store.dispatch()
     store.queues.write()
     store.checkpoint()
-    ledger.append_batch(store, _in_one_queue(ledger, 20))
-    ledger.append_batch(store, _in_one_queue(ledger, 20))
+    ledger.append_many(store, _in_one_queue(ledger, 20))
+    ledger.append_many(store, _in_one_queue(ledger, 20))
     store.dispatch()
     store.queues.write()
     ledger.truncate(store, 30)
@@ -107,7 +107,7 @@ def truncate(machine: Machine) -> None:
     store, ledger = machine.open(), machine.ledger
     ledger.begin_epoch(store, 1)
     for turn, keep_count in enumerate((9, 4, 17)):
-        ledger.append_batch(store, 10)
+        ledger.append_many(store, 10)
         ledger.flush(store)
         store.dispatch()
         store.queues.write()
@@ -128,7 +128,7 @@ def truncate_during_checkpoint(machine: Machine) -> None:
     """A checkpoint is begun, and the log is cut before the checkpoint's thread gets to the disk."""
     store, ledger = machine.open(), machine.ledger
     for keep_count in (8, 12):
-        ledger.append_batch(store, 12)
+        ledger.append_many(store, 12)
         store.dispatch()
         store.queues.write()
         pending = store.start_checkpoint()
@@ -174,14 +174,14 @@ def delete_old_files(machine: Machine) -> None:
     """Retention takes files of the log, and with them files of the queues and of the index."""
     store, ledger = machine.open(), machine.ledger
     for _ in range(2):
-        ledger.append_batch(store, 6)
+        ledger.append_many(store, 6)
         for _ in range(3):
-            ledger.append_batch(store, _in_one_queue(ledger, 25))
+            ledger.append_many(store, _in_one_queue(ledger, 25))
         ledger.flush(store)
         store.dispatch()
         store.queues.write()
         store.checkpoint()
-        ledger.append_batch(store, 6)
+        ledger.append_many(store, 6)
         store.dispatch()
         store.queues.write()
         ledger.clean(store)
@@ -192,22 +192,22 @@ def delete_topics(machine: Machine) -> None:
     """A topic is deleted, gets messages again, and is deleted again; the log is flushed, cut and cleaned."""
     store, ledger = machine.open(), machine.ledger
     for keep_count in (10, 21):
-        ledger.append_batch(store, 9)
+        ledger.append_many(store, 9)
         ledger.flush(store)
         ledger.append(store, body_bytes=900)
         ledger.delete_topic(store, "orders")
-        ledger.append_batch(store, 6)
+        ledger.append_many(store, 6)
         store.dispatch()
         ledger.flush(store)
         ledger.delete_topic(store, "payments")
         ledger.append(store, body_bytes=900)
         ledger.truncate(store, keep_count)
-        ledger.append_batch(store, 3)
+        ledger.append_many(store, 3)
         ledger.delete_topic(store, "orders")
-        ledger.append_batch(store, 3)
+        ledger.append_many(store, 3)
         store.checkpoint()
     ledger.clean(store)
-    ledger.append_batch(store, 3)
+    ledger.append_many(store, 3)
     store.close()
 
 
@@ -215,7 +215,7 @@ def close_and_open(machine: Machine) -> None:
     """A clean stop promises all that was written."""
     store, ledger = machine.open(), machine.ledger
     for _ in range(3):
-        ledger.append_batch(store, 7)
+        ledger.append_many(store, 7)
         store.dispatch()
         store.queues.write()
         ledger.append(store, body_bytes=1500)

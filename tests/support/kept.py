@@ -25,6 +25,7 @@ from tanist.protocol.properties import decode_properties, encode_properties
 from tanist.store import MessageStore, StoreSettings
 from tanist.store.config_table import ConfigTable
 from tanist.store.disk import Disk
+from tests.support.messages import append_all
 from tests.support.rocketmq import Received
 
 SETTINGS = StoreSettings(
@@ -138,9 +139,9 @@ class Keeper:
         message, body = self._next_message(topic, queue_id)
         return self._note(message, body, self.store.append(message))
 
-    def append_batch(self, topic: str, queue_id: int, count: int) -> None:
+    def append_many(self, topic: str, queue_id: int, count: int) -> None:
         made = [self._next_message(topic, queue_id) for _ in range(count)]
-        appended = self.store.append_batch([message for message, _ in made])
+        appended = append_all(self.store, (message for message, _ in made))
         for (message, body), place in zip(made, appended, strict=True):
             self._note(message, body, place)
 

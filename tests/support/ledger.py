@@ -7,7 +7,7 @@ that, and with itself: log, consume queues and key index must tell the same stor
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tanist.model.epochs import EpochHistory
@@ -86,11 +86,13 @@ class Ledger:
         self.in_flight = [self.next_message(body_bytes=body_bytes, sys_flag=sys_flag)]
         self._landed(store, [store.append(self.in_flight[0])])
 
-    def append_batch(self, store: MessageStore, messages: int | Sequence[Message]) -> None:
-        """Append these messages, or so many new ones."""
-        is_count = isinstance(messages, int)
-        self.in_flight = [self.next_message() for _ in range(messages)] if is_count else messages
-        self._landed(store, store.append_batch(self.in_flight))
+    def append_many(self, store: MessageStore, messages: int | Iterable[Message]) -> None:
+        """Append these messages, or so many new ones, one after the other."""
+        if isinstance(messages, int):
+            messages = [self.next_message() for _ in range(messages)]
+        for message in messages:
+            self.in_flight = [message]
+            self._landed(store, [store.append(message)])
 
     def append_raw(self, store: MessageStore, data: bytes, records: Sequence[Written]) -> None:
         """Append bytes that a master sent; these records are whole with them."""

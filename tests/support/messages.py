@@ -1,9 +1,10 @@
 """Messages and small stores for tests of the store."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from tanist.clock import Clock
-from tanist.model.message import Message
+from tanist.model.message import Appended, Message
 from tanist.protocol.properties import encode_properties
 from tanist.store import MessageStore, StoreSettings
 from tanist.store.disk import Disk
@@ -40,6 +41,11 @@ def make_message(
         properties=encode_properties({name: value for name, value in named.items() if value}),
         sys_flag=sys_flag,
     )
+
+
+def append_all(store: MessageStore, messages: Iterable[Message]) -> list[Appended]:
+    """Append one message after the other; where each lies."""
+    return [store.append(message) for message in messages]
 
 
 def open_store(

@@ -12,7 +12,7 @@ from pathlib import Path
 from tanist.model.message import Message
 from tanist.store.settings import StoreSettings
 from tanist.store.store import MessageStore
-from tests.support.messages import make_message
+from tests.support.messages import append_all, make_message
 
 SETTINGS = StoreSettings(
     mapped_file_size_commit_log=16384,
@@ -24,13 +24,13 @@ QUEUE_COUNT = 3
 
 
 def write(root: Path, first_number: int) -> None:
-    """Write for ever, singly and in batches, and dispatch and take checkpoints at odd times."""
+    """Write for ever, one to four messages at a time, and dispatch and take checkpoints at odd times."""
     _say("opening")
     store = MessageStore.open(root, SETTINGS)
     numbers = itertools.count(first_number)
     for turn in itertools.count():
         batch = list(itertools.islice(numbers, 1 + turn % 4))
-        store.append_batch([_message(number) for number in batch])
+        append_all(store, (_message(number) for number in batch))
         if turn % 3 == 0:
             store.dispatch()
         store.flush()

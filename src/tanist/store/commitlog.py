@@ -10,7 +10,7 @@ does not fit, a blank fills the file and the record begins the next.
 import errno
 import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from tanist.clock import Clock
@@ -109,20 +109,6 @@ class CommitLog:
     def append_packed(self, batch: Message) -> Appended:
         """Append the messages that a batch has in its body: in one file, one behind the other, or nowhere."""
         return self._append(batch, self._lay_out_batch)
-
-    def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
-        """Append several, of any queues, as one unit in the same way."""
-        if not messages:
-            raise LocalProtocolError("a batch needs at least one message")
-        self._check_takes()
-        now_ms = self._clock.now_ms()
-        records, appended, queue_offsets = self._lay_out_all(messages, now_ms)
-        if len(records) > self._room_bytes():
-            self._roll(len(records))
-            records, appended, queue_offsets = self._lay_out_all(messages, now_ms)
-        self._put(records)
-        self.next_queue_offsets.update(queue_offsets)
-        return appended
 
     def append_raw(self, log_offset: int, data: bytes | memoryview) -> LogOffset:
         """Append what a master sent, exactly at our end; the new end.
@@ -326,31 +312,6 @@ class CommitLog:
             if len(laid.records) <= self._room_bytes():
                 return laid
             self._roll(len(laid.records))
-
-    def _lay_out_all(
-        self, messages: Sequence[Message], now_ms: int
-    ) -> tuple[bytes, list[Appended], dict[tuple[str, int], int]]:
-        records: list[bytes] = []
-        appended: list[Appended] = []
-        queue_offsets: dict[tuple[str, int], int] = {}
-        log_offset = self.log_end
-        for message in messages:
-            queue = (message.topic, message.queue_id)
-            queue_offset = QueueOffset(0)
-            if is_queued(message.sys_flag):
-                queue_offset = QueueOffset(queue_offsets.get(queue, self.next_queue_offsets.get(queue, 0)))
-                queue_offsets[queue] = queue_offset + 1
-            record, entries, keyed = lay_out(
-                message,
-                queue_offset=queue_offset,
-                log_offset=log_offset,
-                store_timestamp_ms=now_ms,
-                store_host=self._store_host,
-            )
-            records.append(record)
-            appended.append(Appended(log_offset, queue_offset, len(record), now_ms, entries, keyed))
-            log_offset = LogOffset(log_offset + len(record))
-        return b"".join(records), appended, queue_offsets
 
     def _room_bytes(self) -> int:
         """How many bytes of records the last file still takes: it must keep room for its blank."""

@@ -205,15 +205,6 @@ class MessageStore:
         self.dispatcher.note((batch.topic, batch.queue_id), appended)
         return appended
 
-    def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
-        """Append several messages, of any queues, as one unit."""
-        for message in messages:
-            self._check_queue(message)
-        appended = self.log.append_batch(messages)
-        for message, place in zip(messages, appended, strict=True):
-            self.dispatcher.note((message.topic, message.queue_id), place)
-        return appended
-
     def append_raw(self, log_offset: int, data: bytes | memoryview) -> int:
         """Append bytes of the master's log; the new end."""
         return self.log.append_raw(log_offset, data)

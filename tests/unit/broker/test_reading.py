@@ -9,7 +9,7 @@ from tanist.protocol.record import decode_record
 from tanist.protocol.tags import tags_code
 from tanist.store import MessageStore
 from tests.support.clocks import FakeClock
-from tests.support.messages import TOPIC, make_message, open_store
+from tests.support.messages import TOPIC, append_all, make_message, open_store
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_full_answer_stops_behind_its_last_message(store: MessageStore) -> Non
 def test_a_look_that_finds_nothing_ends_after_800_entries(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     for _ in range(46):
-        store.append_batch([make_message(number) for number in range(20)])
+        append_all(store, (make_message(number) for number in range(20)))
     store.dispatch()
     found = read(store, 10, is_wanted=lambda _: False)
     assert (found.outcome, found.next_offset) == (Outcome.NO_MATCHED_MESSAGE, 810)

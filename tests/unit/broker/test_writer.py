@@ -24,7 +24,7 @@ from tanist.store.dispatch import BATCH_RECORDS
 from tanist.store.diverged import diverged_folders, read_report
 from tests.support.broker_tables import Asker
 from tests.support.conditions import turns, until
-from tests.support.messages import SMALL, TOPIC, bodies, make_message, numbered, open_store
+from tests.support.messages import SMALL, TOPIC, append_all, bodies, make_message, numbered, open_store
 from tests.support.working_broker import working_broker
 
 
@@ -158,7 +158,7 @@ def test_what_a_master_sent_is_dispatched_over_several_turns_of_the_loop(tmp_pat
 
     async def scenario() -> None:
         with open_store(tmp_path / "master", settings) as master:
-            master.append_batch([make_message(number) for number in range(count)])
+            append_all(master, (make_message(number) for number in range(count)))
             async with working_broker(tmp_path, store_settings=settings) as broker:
                 broker.state.store.truncate_to(0)
                 sent = master.log.read_ahead(0, 1 << 20)
@@ -185,7 +185,7 @@ def test_a_slave_that_catches_up_takes_the_log_first_and_dispatches_the_rest_lat
 
     async def scenario() -> None:
         with open_store(tmp_path / "master", settings) as master:
-            master.append_batch([make_message(number) for number in range(count)])
+            append_all(master, (make_message(number) for number in range(count)))
             async with working_broker(tmp_path, store_settings=settings) as broker:
                 store = broker.state.store
                 store.truncate_to(0)
@@ -206,7 +206,7 @@ def test_a_writer_that_closed_leaves_the_rest_of_the_dispatch_to_the_store(tmp_p
         failures: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
         with open_store(tmp_path / "master", settings) as master:
-            master.append_batch([make_message(number) for number in range(count)])
+            append_all(master, (make_message(number) for number in range(count)))
             async with working_broker(tmp_path, store_settings=settings) as broker:
                 store = broker.state.store
                 store.truncate_to(0)

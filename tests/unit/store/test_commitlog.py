@@ -11,13 +11,14 @@ import pytest
 from tanist.errors import DiskFull, FlushFailed, LocalProtocolError, NotWritable, OffsetOutOfRange
 from tanist.model.host import pack_host
 from tanist.model.message import Message, SysFlag
+from tanist.protocol.batch import encode_batch
 from tanist.protocol.record import MAGIC_BLANK, check_record, decode_record, encode_blank, peek_record
 from tanist.store.commitlog import CommitLog
 from tanist.store.disk import Disk
 from tanist.store.segments import Segments
 from tests.support.clocks import FakeClock
 from tests.support.failing_disk import FailingDisk
-from tests.support.messages import make_message
+from tests.support.messages import TOPIC, make_message
 
 SIZE = 4096
 STORE_HOST = pack_host("10.0.0.1", 10911)
@@ -89,10 +90,7 @@ def test_prepared_and_rolled_back_messages_take_no_queue_offset(log: CommitLog, 
     log.append(make_message())
     assert log.append(make_message(sys_flag=kind)).queue_offset == 0
     assert log.append(make_message(sys_flag=SysFlag.COMMIT)).queue_offset == 1
-    assert [at.queue_offset for at in log.append_batch([make_message(sys_flag=kind), make_message()])] == [
-        0,
-        2,
-    ]
+    assert log.append(make_message()).queue_offset == 2
 
 
 def test_a_message_that_does_not_fit_begins_the_next_file_behind_a_blank(log: CommitLog) -> None:
@@ -128,8 +126,6 @@ def test_what_no_file_can_hold_is_refused_and_changes_nothing(log: CommitLog) ->
     big = make_message(body_bytes=2000, keys="k" * 2100)
     with pytest.raises(LocalProtocolError, match="do not fit into one file"):
         log.append(big)
-    with pytest.raises(LocalProtocolError, match="do not fit into one file"):
-        log.append_batch([make_message(body_bytes=1500)] * 3)
     assert (log.log_end, _content(log)) == (before, content)
     assert log.append(make_message()).queue_offset == 1
 
@@ -153,7 +149,6 @@ def test_a_refusing_log_takes_nothing_and_says_why(log: CommitLog) -> None:
     log.refusal = "the moon is full"
     for write in (
         lambda: log.append(make_message()),
-        lambda: log.append_batch([make_message()]),
         lambda: log.append_raw(0, b"x"),
     ):
         with pytest.raises(NotWritable, match="the moon is full"):
@@ -164,36 +159,32 @@ def test_a_refusing_log_takes_nothing_and_says_why(log: CommitLog) -> None:
 # Batches
 
 
-def test_a_batch_lies_one_behind_the_other_with_offsets_that_follow(log: CommitLog) -> None:
-    log.append(make_message())
-    appended = log.append_batch([make_message(1), make_message(2, queue_id=5), make_message(3)])
-    assert [at.queue_offset for at in appended] == [1, 0, 2]
-    assert [at.log_offset for at in appended[1:]] == [at.end for at in appended[:-1]]
-    assert log.log_end == appended[-1].end
-    for at in appended:
-        record = decode_record(log.read(at.log_offset, at.size_bytes))
-        assert (record.log_offset, record.queue_offset) == (at.log_offset, at.queue_offset)
-    assert log.append(make_message()).queue_offset == 3
+def _packed(count: int, *, body_bytes: int) -> Message:
+    body = encode_batch([(0, bytes(body_bytes), b"")] * count)
+    return Message(topic=TOPIC, queue_id=0, body=body)
 
 
-def test_a_batch_never_crosses_a_file(log: CommitLog) -> None:
+def test_a_batch_lies_in_one_file_one_message_behind_the_other(log: CommitLog) -> None:
     log.append(_sized(3000))
-    appended = log.append_batch([_sized(400), _sized(400), _sized(400)])
-    assert [at.log_offset for at in appended] == [SIZE, SIZE + 400, SIZE + 800]
+    appended = log.append_packed(_packed(3, body_bytes=400))
+    assert (appended.log_offset, appended.queue_offset) == (SIZE, 1)
     assert peek_record(log.segments[0].view, 3000) == (SIZE - 3000, MAGIC_BLANK)
-    assert [decode_record(log.read(at.log_offset, 400)).queue_offset for at in appended] == [1, 2, 3]
+    position, offsets = appended.log_offset, list[int]()
+    while position < appended.end:
+        record = decode_record(log.read(position, peek_record(log.segments[1].view, position - SIZE)[0]))
+        assert record.log_offset == position
+        offsets.append(record.queue_offset)
+        position += record.size_bytes
+    assert offsets == [1, 2, 3]
+    assert log.append(make_message()).queue_offset == 4
 
 
-def test_a_batch_with_one_bad_message_leaves_nothing(log: CommitLog) -> None:
-    with pytest.raises(LocalProtocolError):
-        log.append_batch([make_message(), make_message(keys="k" * (1 << 15))])
-    assert log.log_end == 0
-    assert log.append(make_message()).queue_offset == 0
-
-
-def test_an_empty_batch_is_a_mistake(log: CommitLog) -> None:
-    with pytest.raises(LocalProtocolError, match="at least one"):
-        log.append_batch([])
+def test_a_batch_that_no_file_can_hold_is_refused_and_changes_nothing(log: CommitLog) -> None:
+    log.append(make_message())
+    before, content = log.log_end, _content(log)
+    with pytest.raises(LocalProtocolError, match="do not fit into one file"):
+        log.append_packed(_packed(10, body_bytes=400))
+    assert (log.log_end, _content(log)) == (before, content)
 
 
 # Raw bytes of a master

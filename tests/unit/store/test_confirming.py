@@ -9,7 +9,7 @@ from tanist.model.message import SysFlag
 from tanist.model.topics import SCHEDULE_TOPIC
 from tanist.store import MessageStore, dispatch
 from tests.support.clocks import FakeClock
-from tests.support.messages import SMALL, TOPIC, bodies, kill, make_message, numbered
+from tests.support.messages import SMALL, TOPIC, append_all, bodies, kill, make_message, numbered
 
 
 def _open(root: Path) -> MessageStore:
@@ -206,7 +206,7 @@ def test_what_waits_is_counted_in_c(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     if dispatch.native is None:
         pytest.skip("C could not be built here")
     with _open(tmp_path) as store:
-        store.append_batch([make_message(number) for number in range(12)])
+        append_all(store, (make_message(number) for number in range(12)))
 
         def decode(*_: object) -> None:
             pytest.fail(

@@ -15,7 +15,7 @@ from tanist.store.disk import File
 from tanist.store.dispatch import BATCH_RECORDS
 from tests.support import golden
 from tests.support.clocks import FakeClock
-from tests.support.messages import SMALL, TOPIC, bodies, make_message, numbered, open_store
+from tests.support.messages import SMALL, TOPIC, append_all, bodies, make_message, numbered, open_store
 
 SIZE = SMALL.mapped_file_size_commit_log
 
@@ -278,7 +278,7 @@ def test_dispatch_in_steps_does_a_bounded_part_at_a_time(tmp_path: Path) -> None
         open_store(tmp_path / "master", settings) as master,
         open_store(tmp_path / "slave", settings) as slave,
     ):
-        end = master.append_batch([make_message(number) for number in range(2 * BATCH_RECORDS + 500)])[-1].end
+        end = append_all(master, (make_message(number) for number in range(2 * BATCH_RECORDS + 500)))[-1].end
         slave.append_raw(0, master.log.read_ahead(0, end - 1))
         seen = [slave.dispatcher.dispatched_to]
         while slave.dispatch_some():
@@ -352,7 +352,7 @@ def test_what_was_appended_here_and_what_is_read_from_the_log_are_indexed_alike(
         master.append(message)
     # The second half is appended when the first has been indexed, and in batches.
     master.dispatch()
-    master.append_batch([make_message(count + number, keys="b") for number in range(7)])
+    append_all(master, (make_message(count + number, keys="b") for number in range(7)))
     while (end := store.log.log_end) < master.log.log_end:
         store.append_raw(end, master.log.read_ahead(end, SIZE))
     assert master.dispatch() == 7

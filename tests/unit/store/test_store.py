@@ -94,8 +94,6 @@ def test_the_store_host_is_the_brokers_address(tmp_path: Path) -> None:
 def test_a_topic_that_can_not_name_a_folder_is_refused_at_once(store: MessageStore, topic: str) -> None:
     with pytest.raises(LocalProtocolError):
         store.append(make_message(topic=topic))
-    with pytest.raises(LocalProtocolError):
-        store.append_batch([make_message(), make_message(topic=topic)])
     assert store.log.log_end == 0
 
 
@@ -104,12 +102,6 @@ def test_a_queue_id_out_of_range_is_refused(store: MessageStore, queue_id: int) 
     with pytest.raises(LocalProtocolError, match="queue id"):
         store.append(make_message(queue_id=queue_id))
     assert store.log.log_end == 0
-
-
-def test_a_batch_is_readable_like_single_messages(store: MessageStore) -> None:
-    store.append_batch([make_message(number) for number in range(5)])
-    store.dispatch()
-    assert bodies(store) == numbered(*range(5))
 
 
 def test_delay_levels_that_make_no_sense_stop_the_start(tmp_path: Path) -> None:
