@@ -163,8 +163,10 @@ class PendingAnswers:
         """More replicas hold more, or other replicas count."""
         if self._double_write is not None:
             is_leaving, self._is_leaving = self._is_leaving, True
-            self._double_write.on_acked()
-            self._is_leaving = is_leaving
+            try:
+                self._double_write.on_acked()
+            finally:
+                self._is_leaving = is_leaving
             # At once: what was read together with the ack may take long, and these have waited.
             self._send_answers()
 

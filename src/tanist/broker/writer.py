@@ -64,7 +64,7 @@ class LogWriter:
         self._due_turn: asyncio.Handle | None = None
         self._due_dispatch: asyncio.Handle | None = None
         self._has_grown = False
-        """Whether the log has grown since dispatch ran."""
+        """Whether the log has grown since dispatch ran, or more of it is confirmed."""
         self._is_pausing = False
         """Whether nothing but its rest keeps dispatch from running."""
         self._dispatched_s = 0.0
@@ -100,6 +100,7 @@ class LogWriter:
         if self._due_dispatch is not None:
             # The store indexes the rest as it closes, and can not be asked afterwards.
             self._due_dispatch.cancel()
+            self._due_dispatch = None
         if self._due_turn is not None:
             self._due_turn.cancel()
             self._tell_grown()
@@ -197,6 +198,8 @@ class LogWriter:
 
     def _on_confirmed(self) -> None:
         """More of the log may be dispatched, although it has not grown: slaves need not be told."""
+        # A turn that is due must not pass it by, though dispatch ran since the turn was asked for.
+        self._has_grown = True
         dispatcher = self._store.dispatcher
         is_due = self._due_turn is not None or self._due_dispatch is not None
         if not is_due and dispatcher.dispatched_to < (dispatcher.confirmed_log_end or 0):

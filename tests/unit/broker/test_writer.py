@@ -66,6 +66,41 @@ def test_after_a_run_dispatch_rests_and_whoever_asks_meanwhile_sees_all(tmp_path
     asyncio.run(scenario())
 
 
+def test_what_is_confirmed_while_a_turn_is_due_is_not_passed_by(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, LogWriter(broker.state.store, broker.flusher, pause_s=60)
+            writer.append(make_message(0))
+            writer.confirm_to(store.log.log_end)
+            await turns(3)
+            writer.append(make_message(1))
+            confirmed_to = store.log.log_end
+            await turns(3)
+            writer.append(make_message(2))
+            writer.catch_up()
+            writer.confirm_to(confirmed_to)
+            await turns(3)
+            assert max_offset(store) == 1
+            writer.catch_up()
+            assert max_offset(store) == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_writer_that_closed_catches_up_with_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, LogWriter(broker.state.store, broker.flusher, pause_s=60)
+            for number in range(2):
+                writer.append(make_message(number))
+                await turns(3)
+            await writer.close(5)
+            writer.catch_up()
+            assert max_offset(store) == 1
+
+    asyncio.run(scenario())
+
+
 def test_dispatch_goes_on_by_itself_when_it_has_rested(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with working_broker(tmp_path) as broker:
