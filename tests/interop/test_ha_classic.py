@@ -43,7 +43,7 @@ def rocketmq(own_names: NameServerProcess, tmp_path: Path) -> Iterator[RocketMQ]
 
 
 def _wait_for_equal(whole: Path, newer: Path) -> None:
-    wait_until(lambda: ends_equal(whole, newer), pause_s=_LOOK_S)
+    wait_until(lambda: ends_equal(whole, newer), timeout_s=150, pause_s=_LOOK_S)
 
 
 def _is_read(address: str, queue_offset: int) -> bool:
