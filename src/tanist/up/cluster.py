@@ -24,11 +24,11 @@ _MASTER = "master"
 class LocalCluster:
     """All processes of a plan."""
 
-    def __init__(self, plan: ClusterPlan, *, clock: Clock | None = None) -> None:
+    def __init__(self, plan: ClusterPlan, *, lock: int, clock: Clock | None = None) -> None:
         self._plan = plan
         self._clock = clock or SystemClock()
         folder = plan.home / plan.mode.value
-        self._stages = [[Member(each, folder) for each in stage] for stage in plan.stages]
+        self._stages = [[Member(each, folder, lock=lock) for each in stage] for stage in plan.stages]
         self._upkeep = {member.name: Upkeep() for stage in self._stages for member in stage}
         self._last_master = BROKERS[0]
         self._is_stopping = False
