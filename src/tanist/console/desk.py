@@ -12,7 +12,7 @@ from tanist.clock import Clock
 from tanist.console.access.audit import AuditLog
 from tanist.console.access.login_limit import LoginLimit
 from tanist.console.access.sessions import SessionStore
-from tanist.console.access.users import User, Users
+from tanist.console.access.users import Users
 from tanist.console.reset_desk import ResetDesk
 from tanist.console.views.brokers import BrokerPage, broker_page
 from tanist.console.views.groups import GroupPage, group_page, groups_of_topic
@@ -62,10 +62,6 @@ class Desk:
         if self.watcher.snapshot is None:
             raise NotSeenYet("the cluster was not looked at yet; try again in a moment")
         return self.watcher.snapshot
-
-    async def check_password(self, name: str, password: str) -> User | None:
-        async with self.hashing:
-            return await asyncio.to_thread(self.users.check, name, password)
 
     async def broker(self, address: str) -> BrokerPage:
         page = broker_page(await self.snapshot(), address)

@@ -1,12 +1,15 @@
 """The application: who is let in, what pages and REST answer, and what is written down of a change."""
 
+import asyncio
 import base64
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tanist.console import desk
 from tanist.console.access.login_limit import PER_ADDRESS, WINDOW_S
 from tanist.console.access.sessions import IDLE_S
+from tanist.console.web.guard import MAX_NAME_CHARS
 from tanist.console.web.login import local_path
 from tests.support.console_views import CONSUMERS, TOPIC, dead_master, master, slave, snapshot
 from tests.support.console_web import OPERATOR, PASSWORD, VIEWER, Answer, Browser, PlayedConsole
@@ -108,6 +111,64 @@ def test_a_wrong_password_says_so_and_many_have_to_wait() -> None:
         return found
 
     assert console.run(visit) == [401] * (PER_ADDRESS - 1) + [429, 429, 303]
+
+
+def test_tries_that_come_all_at_once_are_no_more_than_one_after_the_other() -> None:
+    console = PlayedConsole(snapshot())
+
+    async def visit(browser: Browser) -> list[int]:
+        tries = (browser.log_in(password="wrong password") for _ in range(4 * PER_ADDRESS))
+        await asyncio.gather(*tries)
+        return [console.tried.count(OPERATOR)]
+
+    # Two are looked at together, so one more than that may be.
+    assert console.run(visit)[0] <= PER_ADDRESS + 1
+
+
+def test_a_name_that_is_longer_than_any_is_cut_before_it_is_remembered() -> None:
+    console = PlayedConsole(snapshot())
+
+    async def visit(browser: Browser) -> None:
+        sent = base64.b64encode(b"x" * 5000 + b":wrong password").decode()
+        await browser.get("/api/v1/overview", authorization=f"Basic {sent}")
+
+    console.run(visit)
+    assert console.tried == ["x" * MAX_NAME_CHARS]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8080", 200),
+        ("LOCALHOST:9", 200),
+        ("[::1]:8080", 200),
+        ("[::1]", 200),
+        ("evil.test", 421),
+        ("127.0.0.1.evil.test:8080", 421),
+        ("", 421),
+    ],
+)
+def test_a_console_of_this_machine_has_no_other_name(host: str, status: int) -> None:
+    async def visit(browser: Browser) -> Answer:
+        return await browser.get("/health/live", host=host)
+
+    answer = PlayedConsole(snapshot(), is_local=True).run(visit)
+    assert answer.status == status
+    assert "content-security-policy" in answer.headers
+
+
+def test_a_mistake_of_the_console_is_answered_with_the_headers_of_safety(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(desk, "broker_page", fail)
+    answer = ask(f"/brokers/{MASTER}")
+    assert answer.status == 500
+    assert "The console made a mistake" in answer.words
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "no-store"
 
 
 def test_a_login_that_another_site_sends_is_refused() -> None:

@@ -31,6 +31,7 @@ from tanist.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
+_LOCAL = frozenset({"127.0.0.1", "::1"})
 _STOP_S = 2
 _BACKLOG = 128
 _MAX_CONNECTIONS = 500
@@ -83,7 +84,7 @@ async def serving(options: ConsoleOptions) -> AsyncGenerator[str]:
 @asynccontextmanager
 async def _served(desk: Desk, listener: socket.socket) -> AsyncGenerator[None]:
     config = uvicorn.Config(
-        make_app(desk),
+        make_app(desk, is_local=listener.getsockname()[0] in _LOCAL),
         log_config=None,
         access_log=False,
         lifespan="off",
