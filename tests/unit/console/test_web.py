@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tanist.console import desk
+from tanist.console.access.audit import AuditEntry, AuditFailed, AuditLog
 from tanist.console.access.login_limit import PER_ADDRESS, WINDOW_S
 from tanist.console.access.sessions import IDLE_S
 from tanist.console.web.guard import MAX_NAME_CHARS
@@ -310,6 +311,38 @@ def test_who_types_the_groups_name_ends_its_slave_consumption_and_it_is_written_
         (OPERATOR, GROUP, "done"),
         (OPERATOR, GROUP, "asked"),
     ]
+
+
+class _AuditThatFills(AuditLog):
+    """Takes what is asked for; when that is done its disk is full."""
+
+    def write(self, entry: AuditEntry) -> None:
+        if entry.outcome != "asked" and entry.action != "log in":
+            raise AuditFailed("the disk is full")
+        super().write(entry)
+
+
+@pytest.mark.parametrize(
+    ("typed", "status", "words"),
+    [
+        (GROUP, 200, "slave consumption 3 is ended; this could not be written down: the disk is full"),
+        ("broker-b", 409, f"type {GROUP} to say that you mean it; nothing was changed"),
+    ],
+)
+def test_what_was_done_is_told_though_it_could_not_be_written_down(
+    typed: str, status: int, words: str
+) -> None:
+    console, view = waiting()
+    console.audit = _AuditThatFills()
+
+    async def visit(browser: Browser) -> Answer:
+        await browser.log_in()
+        csrf = await browser.csrf()
+        return await browser.post_json(f"/api/v1{END}", {"confirm": typed}, x_csrf_token=csrf)
+
+    answer = console.run(visit)
+    assert (answer.status, list(answer.json.values())) == (status, [words])
+    assert len(view.ended) == (status == 200)
 
 
 Change = Callable[[Browser], Awaitable[Answer]]
