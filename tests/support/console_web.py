@@ -93,17 +93,18 @@ class PlayedConsole:
 
             watcher = Watcher(look, digests, self.clock)
             numbers = count()
+            lookups = Lookups(self.clock)
             desk = Desk(
                 wire=cast("Wire", self._wire),
                 watcher=watcher,
-                lookups=Lookups(self.clock),
+                lookups=lookups,
                 users=_Users(
                     self.tried, User(OPERATOR, Role.OPERATOR, _HASH), User(VIEWER, Role.VIEWER, _HASH)
                 ),
                 sessions=SessionStore(lambda _size: f"token-{next(numbers)}"),
                 limit=LoginLimit(),
                 audit=self.audit,
-                resets=ResetDesk(cast("Wire", self._wire), Path(self._plans.name), self.clock),
+                resets=ResetDesk(cast("Wire", self._wire), Path(self._plans.name), self.clock, lookups),
                 clock=self.clock,
             )
             async with watcher.watching():

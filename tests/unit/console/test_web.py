@@ -10,8 +10,10 @@ from tanist.console import desk
 from tanist.console.access.audit import AuditEntry, AuditFailed, AuditLog
 from tanist.console.access.login_limit import PER_ADDRESS, WINDOW_S
 from tanist.console.access.sessions import IDLE_S
+from tanist.console.watching.lookups import KEPT_S
 from tanist.console.web.guard import MAX_NAME_CHARS
 from tanist.console.web.login import local_path
+from tanist.protocol import Command
 from tests.support.console_views import CONSUMERS, TOPIC, dead_master, master, slave, snapshot
 from tests.support.console_web import OPERATOR, PASSWORD, VIEWER, Answer, Browser, PlayedConsole
 from tests.support.slave_consume_views import GROUP, MASTER, SLAVE, PlayedView, PlayedWire, waiting_master
@@ -223,6 +225,40 @@ def test_a_page_or_a_thing_that_is_not_there_says_so() -> None:
         assert answer.status == 404
         assert "Not there" in answer.words
     assert ask("/api/v1/topics/Nope").json == {"error": "no broker has a topic Nope"}
+
+
+class _CountingWire(PlayedWire):
+    """Counts what is asked of anybody."""
+
+    count = 0
+
+    async def ask(self, address: str, command: Command, *, timeout_s: float | None = None) -> Command:
+        self.count += 1
+        return await super().ask(address, command, timeout_s=timeout_s)
+
+
+def test_no_broker_is_asked_for_a_group_that_nobody_knows() -> None:
+    wire = _CountingWire()
+    assert ask("/groups/nope", console=PlayedConsole(snapshot(), wire)).status == 404
+    assert wire.count == 0
+    assert ask(f"/groups/{CONSUMERS}", console=PlayedConsole(snapshot(), wire)).status == 200
+    assert wire.count > 0
+
+
+def test_orders_are_asked_for_once_for_all_who_look() -> None:
+    wire = _CountingWire()
+    console = PlayedConsole(snapshot(), wire)
+
+    async def visit(browser: Browser) -> list[int]:
+        await browser.log_in()
+        counts: list[int] = []
+        for pause_ms in (0, 1_000, int(KEPT_S * 1000)):
+            console.clock.advance_ms(pause_ms)
+            assert (await browser.get("/resets")).status == 200
+            counts.append(wire.count)
+        return counts
+
+    assert console.run(visit) == [1, 1, 2]
 
 
 def test_names_are_shown_as_text_whatever_they_hold() -> None:

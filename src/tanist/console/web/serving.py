@@ -62,15 +62,16 @@ async def serving(options: ConsoleOptions) -> AsyncGenerator[str]:
     async with asking(options.credentials) as wire, _plans_folder(options.plans) as plans:
         gatherer = Gatherer(wire, options.name_servers, clock, coordinator=options.coordinator)
         watcher = Watcher(gatherer.look, digests, clock)
+        lookups = Lookups(clock)
         desk = Desk(
             wire=wire,
             watcher=watcher,
-            lookups=Lookups(clock),
+            lookups=lookups,
             users=options.users,
             sessions=SessionStore(secrets.token_urlsafe),
             limit=LoginLimit(),
             audit=AuditLog(options.audit_log),
-            resets=ResetDesk(wire, plans, clock),
+            resets=ResetDesk(wire, plans, clock, lookups),
             clock=clock,
             control=options.control,
         )
