@@ -112,10 +112,13 @@ def test_a_plan_is_checked_once_for_all_who_look_and_anew_after_a_decision(
     async def nothing(*_: object, **__: object) -> list[ResetOrderView]:
         return []
 
+    def all_there(*_: object) -> None:
+        pass
+
     monkeypatch.setattr(reset_desk, "check_plan", check)
     monkeypatch.setattr(reset_desk, "find_places", nothing)
     monkeypatch.setattr(reset_desk, "decide_everywhere", nothing)
-    monkeypatch.setattr(reset_desk, "check_places", lambda *_: None)
+    monkeypatch.setattr(reset_desk, "check_places", all_there)
     write_plan(tmp_path / f"{PLAN.plan_id}.json", PLAN)
 
     async def scenario() -> list[int]:
