@@ -34,15 +34,16 @@ async def _story(folder: Path) -> None:
     async with EmbeddedBroker(topics={TOPIC: 1}) as broker, asking() as wire:
         user = User(OPERATOR, Role.OPERATOR, hash_password(PASSWORD, bytes(16), cost=2))
         watcher = Watcher(Gatherer(wire, [broker.namesrv], clock).look, digests, clock)
+        lookups = Lookups(clock)
         desk = Desk(
             wire=wire,
             watcher=watcher,
-            lookups=Lookups(clock),
+            lookups=lookups,
             users=Users(user),
             sessions=SessionStore(secrets.token_urlsafe),
             limit=LoginLimit(),
             audit=AuditLog(),
-            resets=ResetDesk(wire, folder, clock),
+            resets=ResetDesk(wire, folder, clock, lookups),
             clock=clock,
         )
         async with (

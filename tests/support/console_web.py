@@ -1,6 +1,7 @@
 """The console's application without a socket: a cluster that is made up, and browsers that ask it."""
 
 import asyncio
+import contextlib
 import html
 import re
 import tempfile
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlencode
 
 import msgspec
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from tanist.client.session.wire import Wire
 from tanist.console.access.audit import AuditLog
@@ -54,14 +55,29 @@ class Answer(NamedTuple):
         return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", self.text)).split())
 
 
+class _Users(Users):
+    def __init__(self, tried: list[str], *users: User) -> None:
+        super().__init__(*users)
+        self._tried = tried
+
+    def check(self, name: str, password: str) -> User | None:
+        self._tried.append(name)
+        return super().check(name, password)
+
+
 class PlayedConsole:
     """A console that saw this of its cluster, and reaches brokers over ``wire``."""
 
-    def __init__(self, seen: Snapshot | None, wire: PlayedWire | None = None) -> None:
+    def __init__(
+        self, seen: Snapshot | None, wire: PlayedWire | None = None, *, is_local: bool = False
+    ) -> None:
         self.clock = FakeClock(now_ms=NOW_MS)
         self._seen = seen
+        self._is_local = is_local
         self._wire = wire or PlayedWire()
         self.audit = AuditLog()
+        self.tried: list[str] = []
+        """The names whose passwords were looked at."""
         self._plans = tempfile.TemporaryDirectory(prefix="tanist-plans-")
 
     def run(self, visit: "Callable[[Browser], Coroutine[Any, Any, _T]]") -> _T:
@@ -77,21 +93,24 @@ class PlayedConsole:
 
             watcher = Watcher(look, digests, self.clock)
             numbers = count()
+            lookups = Lookups(self.clock)
             desk = Desk(
                 wire=cast("Wire", self._wire),
                 watcher=watcher,
-                lookups=Lookups(self.clock),
-                users=Users(User(OPERATOR, Role.OPERATOR, _HASH), User(VIEWER, Role.VIEWER, _HASH)),
+                lookups=lookups,
+                users=_Users(
+                    self.tried, User(OPERATOR, Role.OPERATOR, _HASH), User(VIEWER, Role.VIEWER, _HASH)
+                ),
                 sessions=SessionStore(lambda _size: f"token-{next(numbers)}"),
                 limit=LoginLimit(),
                 audit=self.audit,
-                resets=ResetDesk(cast("Wire", self._wire), Path(self._plans.name), self.clock),
+                resets=ResetDesk(cast("Wire", self._wire), Path(self._plans.name), self.clock, lookups),
                 clock=self.clock,
             )
             async with watcher.watching():
                 if self._seen is not None:
                     await watcher.wait_first(30)
-                return await visit(Browser(make_app(desk)))
+                return await visit(Browser(make_app(desk, is_local=self._is_local)))
 
         with self._plans:
             return asyncio.run(visited())
@@ -100,7 +119,7 @@ class PlayedConsole:
 class Browser:
     """Asks the application as a browser does, and keeps its cookie."""
 
-    def __init__(self, app: Starlette) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self.cookies: dict[str, str] = {}
         self.set_cookie = ""
@@ -150,7 +169,9 @@ class Browser:
         async def send(message: Any) -> None:
             messages.append(message)
 
-        await self.app(scope, receive, send)
+        # What the application made no answer for on purpose is answered, and raised for the server's log.
+        with contextlib.suppress(RuntimeError):
+            await self.app(scope, receive, send)
         found = {name.decode().lower(): value.decode() for name, value in messages[0]["headers"]}
         self._keep(found.get("set-cookie", ""))
         text = b"".join(message.get("body", b"") for message in messages[1:]).decode()

@@ -1,9 +1,9 @@
 """``tanist up``: a whole cluster on this machine, to look at and to try things with."""
 
 import asyncio
+import contextlib
 import os
 import secrets
-import shutil
 import signal
 import socket
 import time
@@ -30,7 +30,8 @@ from tanist.up.control import (
     find_socket,
     give_order,
 )
-from tanist.up.plan import HOST, ClusterPlan, Mode, Ports, choose_ports, plan_cluster
+from tanist.up.home_lock import HomeTaken, locked_home
+from tanist.up.plan import HOST, ClusterPlan, Mode, Ports, choose_ports, moved_brokers, plan_cluster
 
 _STOP_S = 60.0
 _USER = "operator"
@@ -38,6 +39,10 @@ _USER = "operator"
 
 class AlreadyRunning(MQError):
     """A cluster runs in this folder."""
+
+
+class PortTaken(MQError):
+    """A broker can not have the port by which the registry of this folder knows it."""
 
 
 def _default_home() -> Path:
@@ -73,7 +78,7 @@ def up(context: click.Context, *, home: Path, mode: str) -> None:
     process_log: ProcessLog = context.obj
     _refuse_second(home)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with control_place(home) as control:
+    with locked_home(home) as lock, control_place(home) as control:
         plan = _plan(home, Mode(mode), control)
         password = secrets.token_urlsafe(12)
         process_log.hide(password)
@@ -81,7 +86,7 @@ def up(context: click.Context, *, home: Path, mode: str) -> None:
         users = home / "console.users"
         users.touch(mode=0o600)
         users.write_text(f"{user.name}={user.role.value}:{user.password_hash}\n", encoding="utf-8")
-        asyncio.run(_run(plan, control, password))
+        asyncio.run(_run(plan, control, password, lock=lock))
 
 
 @up.command()
@@ -117,18 +122,16 @@ def stop(home: Path) -> None:
     _order(home, Act.STOP)
     deadline_s = time.monotonic() + _STOP_S
     while time.monotonic() < deadline_s:
-        try:
-            find_socket(home)
-        except NotRunning:
+        with contextlib.suppress(HomeTaken), locked_home(home):
             click.echo("stopped")
             return
         time.sleep(0.05)
     raise click.ClickException(f"it has not stopped after {_STOP_S:g} s; its logs are in {home}")
 
 
-async def _run(plan: ClusterPlan, control: Path, password: str) -> None:
+async def _run(plan: ClusterPlan, control: Path, password: str, *, lock: int) -> None:
     started_s = time.monotonic()
-    cluster = LocalCluster(plan)
+    cluster = LocalCluster(plan, lock=lock)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, cluster.is_told_to_stop.set)
@@ -142,17 +145,27 @@ async def _run(plan: ClusterPlan, control: Path, password: str) -> None:
 
 
 def _plan(home: Path, mode: Mode, control: Path) -> ClusterPlan:
-    """The plan, with the ports of the last start where they are free."""
+    """The plan, with the ports of the last start where they are free. Raises PortTaken."""
     kept = home / f"{mode.value}.ports.json"
     wanted = msgspec.json.decode(kept.read_bytes(), type=Ports) if kept.exists() else Ports()
     ports, told = choose_ports(wanted, _is_free, _find_free)
+    if kept.exists():
+        _refuse_move(home, wanted, ports)
     for line in told:
         click.echo(line.capitalize())
-    if kept.exists() and ports != wanted:
-        # The registry knows brokers by their address: what it holds of the old ones would be in the way.
-        shutil.rmtree(home / mode.value / "controller", ignore_errors=True)
     kept.write_bytes(msgspec.json.encode(ports))
     return plan_cluster(home, mode, ports, secret=_secret(home), control=control)
+
+
+def _refuse_move(home: Path, kept: Ports, chosen: Ports) -> None:
+    """The registry knows brokers by their address: those that moved would be others to it."""
+    moved = moved_brokers(kept, chosen)
+    if moved:
+        names = " and ".join(f"{port} of {name}" for name, port in moved)
+        raise PortTaken(
+            f"port {names} is taken, or one beside it (2 below, 1 above), and the registry in {home}"
+            " knows brokers by their port; free it, or start another cluster with: tanist up --home FOLDER"
+        )
 
 
 def _secret(home: Path) -> str:

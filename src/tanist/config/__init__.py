@@ -7,9 +7,10 @@ RocketMQ's key names, from what was read, and ``describe`` prints them back.
 from tanist.config.describe import describe, secret_values, to_properties
 from tanist.config.properties import load_properties, parse_properties
 from tanist.config.rewrite import with_settings
-from tanist.config.settings import Secret, parse_settings, warn_unsupported
+from tanist.config.settings import HIDDEN, Secret, parse_settings, warn_unsupported
 
 __all__ = [
+    "HIDDEN",
     "Secret",
     "describe",
     "load_properties",

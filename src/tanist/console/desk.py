@@ -12,10 +12,10 @@ from tanist.clock import Clock
 from tanist.console.access.audit import AuditLog
 from tanist.console.access.login_limit import LoginLimit
 from tanist.console.access.sessions import SessionStore
-from tanist.console.access.users import User, Users
+from tanist.console.access.users import Users
 from tanist.console.reset_desk import ResetDesk
 from tanist.console.views.brokers import BrokerPage, broker_page
-from tanist.console.views.groups import GroupPage, group_page, groups_of_topic
+from tanist.console.views.groups import GroupPage, group_page, groups_of_topic, is_known_group
 from tanist.console.views.topics import TopicPage, topic_page, topic_row
 from tanist.console.watching.lookups import Lookups
 from tanist.console.watching.snapshot import Snapshot
@@ -63,10 +63,6 @@ class Desk:
             raise NotSeenYet("the cluster was not looked at yet; try again in a moment")
         return self.watcher.snapshot
 
-    async def check_password(self, name: str, password: str) -> User | None:
-        async with self.hashing:
-            return await asyncio.to_thread(self.users.check, name, password)
-
     async def broker(self, address: str) -> BrokerPage:
         page = broker_page(await self.snapshot(), address)
         if page is None:
@@ -98,6 +94,10 @@ class Desk:
     async def group(self, group: str) -> GroupPage:
         """One group: a question to each replica group."""
         snapshot = await self.snapshot()
+        unknown = Unknown(f"no broker knows a group {group}")
+        if not is_known_group(snapshot, group):
+            # Before the brokers are asked: anybody can make up names.
+            raise unknown
         speakers = list(snapshot.speakers())
         members = await asyncio.gather(
             *(
@@ -110,7 +110,7 @@ class Desk:
         )
         page = group_page(snapshot, group, dict(zip((look.name for look in speakers), members, strict=True)))
         if page is None:
-            raise Unknown(f"no broker knows a group {group}")
+            raise unknown
         return page
 
     async def order(self, act: Act, whom: str = "") -> ClusterState:

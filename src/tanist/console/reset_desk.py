@@ -19,6 +19,7 @@ from tanist.admin.resets.undoing import make_undo
 from tanist.client.session.wire import Wire
 from tanist.clock import Clock
 from tanist.console.views.resets import ResetPage, Resets, reset_page, resets_view
+from tanist.console.watching.lookups import Lookups
 from tanist.errors import MQError
 
 _PLAN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
@@ -38,10 +39,13 @@ class NoPlan(MQError):
 class ResetDesk:
     """The plans of one console."""
 
-    def __init__(self, wire: Wire, folder: Path, clock: Clock) -> None:
+    def __init__(self, wire: Wire, folder: Path, clock: Clock, lookups: Lookups) -> None:
         self._wire = wire
         self._folder = folder
         self._clock = clock
+        self._lookups = lookups
+        self._changes = 0
+        """How often somebody here changed something: what was looked up before is old then."""
 
     async def plan(
         self, name_server: str, *, group: str, topic: str, target: str, caller: str, reason: str
@@ -79,7 +83,10 @@ class ResetDesk:
         applying = Applying(
             self._wire, plan, places, journal=self._journal(plan), how=how, on_change=lambda _progress: None
         )
-        progress = await applying.run()
+        try:
+            progress = await applying.run()
+        finally:
+            self._changes += 1
         words = _DONE_WORDS.get(progress.outcome)
         if words is None:
             failures = [each.failure for each in progress.brokers.values() if each.failure]
@@ -101,9 +108,12 @@ class ResetDesk:
         self, order_id: str, *, name_server: str, decider: str, is_approved: bool, reason: str
     ) -> str:
         """Approve or reject an order that waits. The brokers refuse who gave it."""
-        orders = await decide_everywhere(
-            self._wire, name_server, order_id, decider=decider, is_approved=is_approved, reason=reason
-        )
+        try:
+            orders = await decide_everywhere(
+                self._wire, name_server, order_id, decider=decider, is_approved=is_approved, reason=reason
+            )
+        finally:
+            self._changes += 1
         states = ", ".join(f"{order.broker_name}: {order.state.value.lower()}" for order in orders)
         return f"order {order_id} is {'approved' if is_approved else 'rejected'} ({states})"
 
@@ -114,15 +124,23 @@ class ResetDesk:
         is_journaled = journal.has_begun
         checked: Checked | str
         try:
-            places = await find_places(self._wire, name_server, plan.topic)
-            check_places(plan, places)
-            checked = await check_plan(self._wire, plan, places, journal)
+            checked = await self._lookups.find(
+                ("plan", name_server, plan_id, str(self._changes)),
+                lambda: self._check(plan, journal, name_server),
+            )
         except MQError as error:
             checked = str(error)
         return reset_page(plan, checked, is_journaled=is_journaled)
 
+    async def _check(self, plan: Plan, journal: Journal, name_server: str) -> Checked:
+        places = await find_places(self._wire, name_server, plan.topic)
+        check_places(plan, places)
+        return await check_plan(self._wire, plan, places, journal)
+
     async def list(self, *, name_server: str) -> Resets:
-        listed = await all_orders(self._wire, name_server)
+        listed = await self._lookups.find(
+            ("orders", name_server, str(self._changes)), lambda: all_orders(self._wire, name_server)
+        )
         plans = [path.stem for path in self._folder.glob("*.json") if _PLAN_ID.fullmatch(path.stem)]
         return resets_view(listed.orders, listed.failures, plans)
 

@@ -24,12 +24,15 @@ _MASTER = "master"
 class LocalCluster:
     """All processes of a plan."""
 
-    def __init__(self, plan: ClusterPlan, *, clock: Clock | None = None) -> None:
+    def __init__(self, plan: ClusterPlan, *, lock: int, clock: Clock | None = None) -> None:
         self._plan = plan
         self._clock = clock or SystemClock()
         folder = plan.home / plan.mode.value
-        self._stages = [[Member(each, folder) for each in stage] for stage in plan.stages]
+        self._stages = [[Member(each, folder, lock=lock) for each in stage] for stage in plan.stages]
         self._upkeep = {member.name: Upkeep() for stage in self._stages for member in stage}
+        self._changing = {name: asyncio.Lock() for name in self._upkeep}
+        """A member is started, stopped or killed by one at a time."""
+        self._keepers: dict[str, asyncio.Task[None]] = {}
         self._last_master = BROKERS[0]
         self._is_stopping = False
         self.is_told_to_stop = asyncio.Event()
@@ -47,10 +50,18 @@ class LocalCluster:
             stack.push_async_callback(self._stop)
             await stack.enter_async_context(listening(self._plan.home, self._obey, control))
             for stage in self._stages:
-                await asyncio.gather(*(member.start() for member in stage))
-                for member in stage:
-                    self._tasks.create_task(self._keep_up(member))
+                await asyncio.gather(*(self._begin(member) for member in stage))
             yield
+
+    async def _begin(self, member: Member) -> None:
+        async with self._changing[member.name]:
+            await self._start(member)
+
+    async def _start(self, member: Member) -> None:
+        """Start it and keep it up. Only who holds its lock may."""
+        await member.start()
+        self._upkeep[member.name].on_start()
+        self._keepers[member.name] = self._tasks.create_task(self._keep_up(member))
 
     async def _keep_up(self, member: Member) -> None:
         """Start it again whenever it ends, unless that is meant, or useless."""
@@ -64,7 +75,10 @@ class LocalCluster:
             if pause_s is None:
                 return
             await asyncio.sleep(pause_s)
-            await self._try_start(member)
+            async with self._changing[member.name]:
+                if self._is_stopping or upkeep.is_killed:
+                    return
+                await self._try_start(member)
 
     async def _try_start(self, member: Member) -> None:
         try:
@@ -77,7 +91,13 @@ class LocalCluster:
         """The last started first, so that brokers can still say goodbye to the name server."""
         self._is_stopping = True
         for stage in reversed(self._stages):
-            await asyncio.gather(*(member.stop() for member in stage))
+            await asyncio.gather(*(self._end(member) for member in stage))
+
+    async def _end(self, member: Member) -> None:
+        # Before the lock too: a start that is under way gives up when its process ends, and lets the lock go.
+        await member.stop()
+        async with self._changing[member.name]:
+            await member.stop()
 
     async def _obey(self, order: Order) -> ClusterState:
         match order.act:
@@ -93,9 +113,10 @@ class LocalCluster:
 
     async def _kill(self, whom: str) -> str:
         member = await self._find(whom)
-        self._upkeep[member.name].is_killed = True
-        if not member.kill():
-            raise OrderFailed(f"{member.name} does not run; start it again with: restart {member.name}")
+        async with self._changing[member.name]:
+            if not member.kill():
+                raise OrderFailed(f"{member.name} does not run; start it again with: restart {member.name}")
+            self._upkeep[member.name].is_killed = True
         _log.warning("member killed name=%s", member.name)
         return f"{member.name} is killed, as by a crash; restart {member.name} brings it back"
 
@@ -104,13 +125,20 @@ class LocalCluster:
         if not wanted:
             return "nothing was dead"
         for member in wanted:
-            # So whoever keeps it up lets it go, if it still runs.
-            self._upkeep[member.name].is_killed = True
-            await member.stop()
-            await member.start()
-            self._upkeep[member.name].on_start()
-            self._tasks.create_task(self._keep_up(member))
+            async with self._changing[member.name]:
+                await self._start_again(member)
         return f"{', '.join(member.name for member in wanted)} started again"
+
+    async def _start_again(self, member: Member) -> None:
+        if self._is_stopping:
+            raise OrderFailed("the cluster stops")
+        # So whoever keeps it up lets it go, if it still runs.
+        self._upkeep[member.name].is_killed = True
+        await member.stop()
+        if member.name in self._keepers:
+            # It may pause before a start of its own.
+            self._keepers[member.name].cancel()
+        await self._start(member)
 
     async def _find(self, whom: str) -> Member:
         name = await self._master() if whom == _MASTER else whom

@@ -21,8 +21,9 @@ class StartFailed(MQError):
 class Member:
     """A process that runs, or will, or did."""
 
-    def __init__(self, plan: MemberPlan, folder: Path) -> None:
+    def __init__(self, plan: MemberPlan, folder: Path, *, lock: int) -> None:
         self.plan = plan
+        self._lock = lock
         self.log_file = folder / f"{plan.name}.log"
         self._config_file = folder / f"{plan.name}.conf"
         self._process: asyncio.subprocess.Process | None = None
@@ -65,6 +66,8 @@ class Member:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
+            # It holds the folder too, should it outlive the parent.
+            pass_fds=(self._lock,),
         )
         await self._wait_until_it_serves(self._process)
 

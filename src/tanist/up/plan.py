@@ -99,6 +99,12 @@ def choose_ports(
     return Ports(**chosen), told
 
 
+def moved_brokers(kept: Ports, chosen: Ports) -> list[tuple[str, int]]:
+    """The brokers that could not have their port of the last start, and that port."""
+    ports = zip(BROKERS, (kept.first, kept.second), (chosen.first, chosen.second), strict=True)
+    return [(name, before) for name, before, now in ports if before != now]
+
+
 def plan_cluster(home: Path, mode: Mode, ports: Ports, *, secret: str, control: Path) -> ClusterPlan:
     """What runs in ``home``. ``secret`` is what the brokers prove to each other, ``control`` a socket."""
     folder = home / mode.value

@@ -164,6 +164,14 @@ def test_all_together_wait_when_everybody_guesses() -> None:
     assert limit.wait_s("2.2.2.2", "bob", now_s=0) > 0
 
 
+def test_failures_that_are_over_are_not_remembered() -> None:
+    limit = LoginLimit()
+    for number in range(100):
+        limit.on_failure(f"address {number}", f"user {number}", now_s=0)
+    limit.on_failure("1.1.1.1", "ann", now_s=WINDOW_S)
+    assert len(limit) == 3
+
+
 def test_who_gets_it_right_is_forgiven_his_slips() -> None:
     limit = LoginLimit()
     for _ in range(PER_ADDRESS):

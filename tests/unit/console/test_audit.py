@@ -45,6 +45,12 @@ def test_a_log_that_can_not_be_written_says_that_nothing_was_done(tmp_path: Path
     assert log.last == []
 
 
+def test_what_users_send_is_cut_before_it_is_written() -> None:
+    log = AuditLog()
+    log.write(entry("x" * 100_000))
+    assert len(log.last[0].subject) == 2_000
+
+
 def test_without_a_file_the_last_changes_are_remembered() -> None:
     log = AuditLog()
     log.write(entry("one"))

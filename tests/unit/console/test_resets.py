@@ -1,10 +1,23 @@
 """What the console shows of a plan to move a group, and of what became of it."""
 
+import asyncio
+from pathlib import Path
+from typing import cast
+
+import pytest
+
 from tanist.admin.resets.checking import Checked, CheckedQueue
 from tanist.admin.resets.judging import Verdict
 from tanist.admin.resets.plan import Plan, PlannedClient, PlannedQueue
+from tanist.admin.resets.plan_file import write_plan
+from tanist.client.session.wire import Wire
+from tanist.console import reset_desk
+from tanist.console.reset_desk import ResetDesk
 from tanist.console.views.resets import reset_page, resets_view
+from tanist.console.watching.lookups import Lookups
 from tanist.protocol.bodies.reset import ClientReceipt, ReceiptState, ResetOrderView, ResetState
+from tests.support.clocks import FakeClock
+from tests.support.slave_consume_views import PlayedWire
 
 QUEUE = PlannedQueue(broker_name="broker-a", queue_id=0, now=90, min_offset=0, max_offset=100, target=40)
 PLAN = Plan(
@@ -84,3 +97,38 @@ def test_orders_are_listed_the_newest_first_with_who_confirmed() -> None:
         (ResetState.APPLIED, 1, 1),
     ]
     assert (view.failures, view.plans) == ({"broker-b": "refused"}, ["b", "a"])
+
+
+def test_a_plan_is_checked_once_for_all_who_look_and_anew_after_a_decision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = 0
+
+    async def check(*_: object) -> Checked:
+        nonlocal checks
+        checks += 1
+        return checked(None)
+
+    async def nothing(*_: object, **__: object) -> list[ResetOrderView]:
+        return []
+
+    def all_there(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(reset_desk, "check_plan", check)
+    monkeypatch.setattr(reset_desk, "find_places", nothing)
+    monkeypatch.setattr(reset_desk, "decide_everywhere", nothing)
+    monkeypatch.setattr(reset_desk, "check_places", all_there)
+    write_plan(tmp_path / f"{PLAN.plan_id}.json", PLAN)
+
+    async def scenario() -> list[int]:
+        clock, counts = FakeClock(), list[int]()
+        desk = ResetDesk(cast("Wire", PlayedWire()), tmp_path, clock, Lookups(clock))
+        for _ in range(2):
+            await desk.page(PLAN.plan_id, name_server="n:1")
+            counts.append(checks)
+        await desk.decide(PLAN.plan_id, name_server="n:1", decider="vic", is_approved=True, reason="")
+        await desk.page(PLAN.plan_id, name_server="n:1")
+        return [*counts, checks]
+
+    assert asyncio.run(scenario()) == [1, 1, 2]

@@ -3,8 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from tanist.config import HIDDEN
 from tanist.console.views.base import Level, worst
-from tanist.console.views.brokers import broker_page, brokers_view
+from tanist.console.views.brokers import broker_page, brokers_view, settings_of
 from tanist.console.views.digests import digests
 from tanist.console.views.groups import group_page, groups_of_topic, groups_view
 from tanist.console.views.overview import overview
@@ -88,6 +89,22 @@ def test_settings_that_are_not_as_by_default_come_first() -> None:
     assert changed == {"brokerName": True, "fileReservedTime": True, "listenPort": False, "theirs": False}
     assert [setting.is_changed for setting in page.settings] == [True, True, False, False]
     assert {setting.key: setting.default for setting in page.settings}["theirs"] is None
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "haSecret",
+        "innerClientAuthenticationCredentials",
+        "initAuthenticationUser",
+        "tlsServerKeyPassword",
+        "accessKey",
+    ],
+)
+def test_a_secret_among_the_settings_is_hidden_whosever_broker_it_is(key: str) -> None:
+    (setting,) = settings_of({key: "the secret"})
+    assert (setting.key, setting.value) == (key, HIDDEN)
+    assert settings_of({key: ""})[0].value == ""
 
 
 def test_a_broker_that_nobody_knows_has_no_page() -> None:

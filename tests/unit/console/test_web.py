@@ -1,13 +1,19 @@
 """The application: who is let in, what pages and REST answer, and what is written down of a change."""
 
+import asyncio
 import base64
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tanist.console import desk
+from tanist.console.access.audit import AuditEntry, AuditFailed, AuditLog
 from tanist.console.access.login_limit import PER_ADDRESS, WINDOW_S
 from tanist.console.access.sessions import IDLE_S
+from tanist.console.watching.lookups import KEPT_S
+from tanist.console.web.guard import MAX_NAME_CHARS
 from tanist.console.web.login import local_path
+from tanist.protocol import Command
 from tests.support.console_views import CONSUMERS, TOPIC, dead_master, master, slave, snapshot
 from tests.support.console_web import OPERATOR, PASSWORD, VIEWER, Answer, Browser, PlayedConsole
 from tests.support.slave_consume_views import GROUP, MASTER, SLAVE, PlayedView, PlayedWire, waiting_master
@@ -110,6 +116,64 @@ def test_a_wrong_password_says_so_and_many_have_to_wait() -> None:
     assert console.run(visit) == [401] * (PER_ADDRESS - 1) + [429, 429, 303]
 
 
+def test_tries_that_come_all_at_once_are_no_more_than_one_after_the_other() -> None:
+    console = PlayedConsole(snapshot())
+
+    async def visit(browser: Browser) -> list[int]:
+        tries = (browser.log_in(password="wrong password") for _ in range(4 * PER_ADDRESS))
+        await asyncio.gather(*tries)
+        return [console.tried.count(OPERATOR)]
+
+    # Two are looked at together, so one more than that may be.
+    assert console.run(visit)[0] <= PER_ADDRESS + 1
+
+
+def test_a_name_that_is_longer_than_any_is_cut_before_it_is_remembered() -> None:
+    console = PlayedConsole(snapshot())
+
+    async def visit(browser: Browser) -> None:
+        sent = base64.b64encode(b"x" * 5000 + b":wrong password").decode()
+        await browser.get("/api/v1/overview", authorization=f"Basic {sent}")
+
+    console.run(visit)
+    assert console.tried == ["x" * MAX_NAME_CHARS]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8080", 200),
+        ("LOCALHOST:9", 200),
+        ("[::1]:8080", 200),
+        ("[::1]", 200),
+        ("evil.test", 421),
+        ("127.0.0.1.evil.test:8080", 421),
+        ("", 421),
+    ],
+)
+def test_a_console_of_this_machine_has_no_other_name(host: str, status: int) -> None:
+    async def visit(browser: Browser) -> Answer:
+        return await browser.get("/health/live", host=host)
+
+    answer = PlayedConsole(snapshot(), is_local=True).run(visit)
+    assert answer.status == status
+    assert "content-security-policy" in answer.headers
+
+
+def test_a_mistake_of_the_console_is_answered_with_the_headers_of_safety(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(desk, "broker_page", fail)
+    answer = ask(f"/brokers/{MASTER}")
+    assert answer.status == 500
+    assert "The console made a mistake" in answer.words
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "no-store"
+
+
 def test_a_login_that_another_site_sends_is_refused() -> None:
     async def visit(browser: Browser) -> list[int]:
         form = {"name": OPERATOR, "password": PASSWORD}
@@ -161,6 +225,40 @@ def test_a_page_or_a_thing_that_is_not_there_says_so() -> None:
         assert answer.status == 404
         assert "Not there" in answer.words
     assert ask("/api/v1/topics/Nope").json == {"error": "no broker has a topic Nope"}
+
+
+class _CountingWire(PlayedWire):
+    """Counts what is asked of anybody."""
+
+    count = 0
+
+    async def ask(self, address: str, command: Command, *, timeout_s: float | None = None) -> Command:
+        self.count += 1
+        return await super().ask(address, command, timeout_s=timeout_s)
+
+
+def test_no_broker_is_asked_for_a_group_that_nobody_knows() -> None:
+    wire = _CountingWire()
+    assert ask("/groups/nope", console=PlayedConsole(snapshot(), wire)).status == 404
+    assert wire.count == 0
+    assert ask(f"/groups/{CONSUMERS}", console=PlayedConsole(snapshot(), wire)).status == 200
+    assert wire.count > 0
+
+
+def test_orders_are_asked_for_once_for_all_who_look() -> None:
+    wire = _CountingWire()
+    console = PlayedConsole(snapshot(), wire)
+
+    async def visit(browser: Browser) -> list[int]:
+        await browser.log_in()
+        counts: list[int] = []
+        for pause_ms in (0, 1_000, int(KEPT_S * 1000)):
+            console.clock.advance_ms(pause_ms)
+            assert (await browser.get("/resets")).status == 200
+            counts.append(wire.count)
+        return counts
+
+    assert console.run(visit) == [1, 1, 2]
 
 
 def test_names_are_shown_as_text_whatever_they_hold() -> None:
@@ -249,6 +347,38 @@ def test_who_types_the_groups_name_ends_its_slave_consumption_and_it_is_written_
         (OPERATOR, GROUP, "done"),
         (OPERATOR, GROUP, "asked"),
     ]
+
+
+class _AuditThatFills(AuditLog):
+    """Takes what is asked for; when that is done its disk is full."""
+
+    def write(self, entry: AuditEntry) -> None:
+        if entry.outcome != "asked" and entry.action != "log in":
+            raise AuditFailed("the disk is full")
+        super().write(entry)
+
+
+@pytest.mark.parametrize(
+    ("typed", "status", "words"),
+    [
+        (GROUP, 200, "slave consumption 3 is ended; this could not be written down: the disk is full"),
+        ("broker-b", 409, f"type {GROUP} to say that you mean it; nothing was changed"),
+    ],
+)
+def test_what_was_done_is_told_though_it_could_not_be_written_down(
+    typed: str, status: int, words: str
+) -> None:
+    console, view = waiting()
+    console.audit = _AuditThatFills()
+
+    async def visit(browser: Browser) -> Answer:
+        await browser.log_in()
+        csrf = await browser.csrf()
+        return await browser.post_json(f"/api/v1{END}", {"confirm": typed}, x_csrf_token=csrf)
+
+    answer = console.run(visit)
+    assert (answer.status, list(answer.json.values())) == (status, [words])
+    assert len(view.ended) == (status == 200)
 
 
 Change = Callable[[Browser], Awaitable[Answer]]

@@ -3,7 +3,7 @@
 from itertools import count
 from pathlib import Path
 
-from tanist.up.plan import BROKERS, CONSOLE, Mode, Ports, choose_ports, plan_cluster
+from tanist.up.plan import BROKERS, CONSOLE, Mode, Ports, choose_ports, moved_brokers, plan_cluster
 from tanist.up.upkeep import MAX_RESTARTS, PAUSE_S, WINDOW_S, Upkeep
 
 HOME = Path("/somewhere")
@@ -72,3 +72,8 @@ def test_a_member_that_ends_again_and_again_is_left_alone() -> None:
     assert [upkeep.on_end(now_s=0) for _ in range(MAX_RESTARTS)] == [PAUSE_S] * MAX_RESTARTS
     assert upkeep.on_end(now_s=WINDOW_S - 1) is None
     assert upkeep.on_end(now_s=WINDOW_S) == PAUSE_S
+
+
+def test_only_brokers_are_bound_to_their_ports() -> None:
+    assert moved_brokers(Ports(), Ports(console=1, controller=2, namesrv=3)) == []
+    assert moved_brokers(Ports(), Ports(second=4)) == [("broker-2", 11911)]

@@ -16,12 +16,14 @@ from tanist.admin.resets.refused import ResetRefused
 from tanist.admin.resets.times import check_not_ahead, is_span, read_span_ms, read_time_ms
 from tanist.model.integers import INT64_MAX
 
-_QUEUE_OFFSET = re.compile(r"(?P<broker>[^:=]+):(?P<queue>\d+)=(?P<offset>-?\d+)")
+_QUEUE_OFFSET = re.compile(r"(?P<broker>[^:=]+):(?P<queue>\d{1,9})=(?P<offset>-?\d+)")
 _NAMED = re.compile(r"(?P<kind>lag|offset|group|message|key|plan)=(?P<value>.+)")
 _WAYS = (
     "earliest, latest, now, a time (2026-11-18T09:00, or milliseconds), -2h, lag=N, offset=N, "
     "BROKER:QUEUE=N, group=GROUP, message=ID, key=KEY or plan=FILE"
 )
+
+_MAX_SHOWN_CHARS = 80
 
 QueueName: TypeAlias = tuple[str, int]
 """A queue of the topic: the broker's name and the queue's id."""
@@ -126,11 +128,11 @@ def _read_one(text: str, *, now_ms: int, zone: tzinfo) -> Target:
         return _read_named(named["kind"], named["value"])
     if text.startswith("-") and text[1:].isdecimal():
         raise ResetRefused(
-            f"{text} is negative; an offset or a time is 0 or more, and a span has a unit: -2h"
+            f"{_cut(text)} is negative; an offset or a time is 0 or more, and a span has a unit: -2h"
         )
     at_ms = read_time_ms(text, zone)
     if at_ms is None:
-        raise ResetRefused(f"{text!r} is no target; use {_WAYS}")
+        raise ResetRefused(f"{_cut(text)!r} is no target; use {_WAYS}")
     check_not_ahead(at_ms, now_ms, text)
     return AtTime(at_ms)
 
@@ -151,7 +153,11 @@ def _read_named(kind: str, value: str) -> Target:
             return LikePlan(Path(value))
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…"
+
+
 def _offset(text: str, *, what: str = "offset") -> int:
     if re.fullmatch(r"-?\d{1,19}", text) is None or not 0 <= int(text) <= INT64_MAX:
-        raise ResetRefused(f"{what} {text} can not be; use a whole number from 0 on")
+        raise ResetRefused(f"{what} {_cut(text)} can not be; use a whole number from 0 on")
     return int(text)

@@ -6,8 +6,10 @@ from datetime import datetime, tzinfo
 from tanist.admin.resets.refused import ResetRefused
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SPAN = re.compile(r"-(?:\d+(?:ms|[smhd]))+")
+_SPAN = re.compile(r"-(?:\d{1,19}(?:ms|[smhd]))+")
 _STEP = re.compile(r"(\d+)(ms|[smhd])")
+_MILLISECONDS = re.compile(r"[0-9]{1,19}")
+"""No time has more digits, and Python refuses to read thousands of them."""
 _STOCK_TIME = "%Y-%m-%d#%H:%M:%S:%f"
 """``mqadmin``'s own, with milliseconds at its end."""
 
@@ -32,7 +34,7 @@ def read_time_ms(text: str, zone: tzinfo) -> int | None:
     >>> read_time_ms("1970-01-01T00:00:01Z", UTC), read_time_ms("1970-01-01#00:00:01:500", UTC)
     (1000, 1500)
     """
-    if text.isascii() and text.isdecimal():
+    if _MILLISECONDS.fullmatch(text) is not None:
         return int(text)
     try:
         if "#" in text:

@@ -1,7 +1,7 @@
 """What users changed: one line of JSON each, in a file that is only ever added to.
 
 An act is written down twice, before it is done and with what came of it, so that one that ends the
-console itself is in the file too. A line that can not be written stops the act.
+console itself is in the file too. If the first line can not be written the act is not done.
 """
 
 import os
@@ -17,7 +17,11 @@ _MAX_TEXT_CHARS = 2_000
 
 
 class AuditFailed(MQError):
-    """The line could not be written, so nothing was done."""
+    """The line could not be written. Whoever writes it before he acts does nothing then."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem}; nothing was done")
+        self.problem = problem
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -50,13 +54,15 @@ class AuditLog:
 
     def write(self, entry: AuditEntry) -> None:
         """Add an entry, durably. Raises AuditFailed."""
-        shown = msgspec.structs.replace(entry, details=entry.details[:_MAX_TEXT_CHARS])
+        shown = msgspec.structs.replace(
+            entry, subject=entry.subject[:_MAX_TEXT_CHARS], details=entry.details[:_MAX_TEXT_CHARS]
+        )
         if self._path is not None:
             try:
                 _append(self._path, msgspec.json.encode(shown) + b"\n")
             except OSError as error:
                 raise AuditFailed(
-                    f"the audit log {self._path} can not be written ({error.strerror}); nothing was done"
+                    f"the audit log {self._path} can not be written ({error.strerror})"
                 ) from error
         self._last.append(shown)
 

@@ -36,6 +36,7 @@ class LoginLimit:
 
     def on_failure(self, address: str, user: str, *, now_s: float) -> None:
         """Note a wrong password."""
+        self._forget(now_s)
         for subject, most in (
             (("address", address), PER_ADDRESS),
             (("user", user), PER_USER),
@@ -47,9 +48,21 @@ class LoginLimit:
         while len(self._failures) > _MAX_SUBJECTS:
             self._failures.popitem(last=False)
 
+    def __len__(self) -> int:
+        """How many addresses and names are remembered."""
+        return len(self._failures)
+
     def on_success(self, address: str) -> None:
         """Note a right one: slips before it are forgiven to this address, guesses at a name are not."""
         self._failures.pop(("address", address), None)
+
+    def _forget(self, now_s: float) -> None:
+        """Drop those whose last failure is over; they stand first."""
+        while self._failures:
+            subject, times = next(iter(self._failures.items()))
+            if times and now_s - times[-1] < self._window_s:
+                return
+            del self._failures[subject]
 
     def _wait_of(self, subject: tuple[str, str], most: int, now_s: float) -> float:
         times = self._failures.get(subject)

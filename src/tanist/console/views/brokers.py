@@ -1,15 +1,19 @@
 """Brokers: what each is, does and is set to."""
 
+import re
 from functools import cache
 
 from tanist.broker import BrokerSettings
-from tanist.config import to_properties
+from tanist.config import HIDDEN, to_properties
 from tanist.console.views.base import Level, View
 from tanist.console.watching.history import rate_of
 from tanist.console.watching.snapshot import BrokerLook, Snapshot
 from tanist.ha.settings import HaSettings
 from tanist.remoting import ServerLimits, TlsSettings
 from tanist.store import StoreSettings
+
+_SECRET = re.compile("secret|password|credential|accesskey|token|authenticationuser", re.IGNORECASE)
+"""Keys of secrets. RocketMQ's brokers tell theirs to whoever may ask for their settings."""
 
 
 class BrokerRow(View, frozen=True, kw_only=True):
@@ -125,7 +129,7 @@ def settings_of(config: dict[str, str]) -> list[Setting]:
     settings = [
         Setting(
             key=key,
-            value=value,
+            value=HIDDEN if value and _SECRET.search(key) else value,
             default=defaults.get(key),
             is_changed=key in defaults and value != defaults[key],
         )

@@ -112,6 +112,11 @@ def groups_view(snapshot: Snapshot, *, search: str = "", are_all_shown: bool = F
     )
 
 
+def is_known_group(snapshot: Snapshot, group: str) -> bool:
+    """Whether any broker knows the group."""
+    return group in _configs(snapshot, _entries(snapshot))
+
+
 def group_page(
     snapshot: Snapshot, group: str, members: Mapping[str, ConsumerConnections | str]
 ) -> GroupPage | None:

@@ -1,5 +1,6 @@
 """What operators change. Each change is written down before it is made, and what came of it after."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -9,7 +10,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tanist.admin.slave_consume import end_slave_consume, slave_consume_status
-from tanist.console.access.audit import AuditEntry
+from tanist.console.access.audit import AuditEntry, AuditFailed
 from tanist.console.access.sessions import Session
 from tanist.console.desk import Unknown
 from tanist.console.views.slave_consumption import slave_consumption_view
@@ -17,6 +18,8 @@ from tanist.console.web.forms import read_body, read_form
 from tanist.console.web.guard import API, address_of, desk_of, operators, user_of
 from tanist.errors import MQError, ResponseError
 from tanist.up.control import Act, OrderFailed
+
+_log = logging.getLogger(__name__)
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
@@ -30,7 +33,10 @@ class Refused(MQError):
 async def act(
     request: Request, *, action: str, subject: str, details: str, change: Callable[[], Awaitable[str]]
 ) -> str:
-    """Make a change and write it down; what was done, in words. Raises what the change raises."""
+    """Make a change and write it down; what was done, in words. Raises what the change raises.
+
+    Raises AuditFailed, and does nothing, if it can not be written down before.
+    """
     desk = desk_of(request)
 
     def note(outcome: str, text: str) -> None:
@@ -46,18 +52,26 @@ async def act(
             )
         )
 
+    def note_after(outcome: str, text: str) -> str:
+        """What came of it, with the words that it is not written down if it is not: it can not be undone."""
+        try:
+            note(outcome, text)
+        except AuditFailed as failure:
+            _log.error("audit failed action=%s outcome=%s reason=%s", action, outcome, failure.problem)
+            return f"{text}; this could not be written down: {failure.problem}"
+        return text
+
     note("asked", details)
     try:
         done = await change()
     except (Refused, ResponseError) as refusal:
-        note("refused", str(refusal))
+        note_after("refused", str(refusal))
         raise
     except MQError as error:
-        note("failed", str(error))
+        note_after("failed", str(error))
         raise
-    note("done", done)
     desk.watcher.look_soon()
-    return done
+    return note_after("done", done)
 
 
 def check_typed(typed: str, name: str) -> None:

@@ -4,17 +4,17 @@ import logging
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from tanist.console.access.audit import AuditFailed
 from tanist.console.desk import Desk, NotSeenYet, Unknown
 from tanist.console.reset_desk import NoPlan
 from tanist.console.web import actions, api, events, health, login, pages, resets
-from tanist.console.web.guard import SafeHeaders, find_session, refusal
+from tanist.console.web.guard import LocalHosts, SafeHeaders, find_session, refusal
 from tanist.console.web.templating import HERE
 from tanist.errors import MQError
 
@@ -31,8 +31,8 @@ _STATUSES: tuple[tuple[type[MQError], int], ...] = (
 _SERVER_FAILED = 500
 
 
-def make_app(desk: Desk) -> Starlette:
-    """The console around ``desk``."""
+def make_app(desk: Desk, *, is_local: bool = False) -> ASGIApp:
+    """The console around ``desk``; a local one is for browsers of this machine."""
     app = Starlette(
         routes=[
             *login.ROUTES,
@@ -44,7 +44,6 @@ def make_app(desk: Desk) -> Starlette:
             *health.ROUTES,
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ],
-        middleware=[Middleware(SafeHeaders)],
         exception_handlers={
             MQError: _on_known,  # pyright: ignore[reportArgumentType]
             HTTPException: _on_http,  # pyright: ignore[reportArgumentType]
@@ -53,7 +52,8 @@ def make_app(desk: Desk) -> Starlette:
     )
     app.state.desk = desk
     app.state.streams = events.Streams()
-    return app
+    # Around all of it: the answer to what goes wrong unforeseen is made outside of any middleware within.
+    return SafeHeaders(LocalHosts(app) if is_local else app)
 
 
 async def _on_known(request: Request, error: MQError) -> Response:

@@ -4,15 +4,17 @@ Every request but those of the login, the static files and the health questions 
 the user's name and password. A change needs the operator's role and, from a browser, the session's own token.
 """
 
+import asyncio
 import base64
 import binascii
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from urllib.parse import quote, urlsplit
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tanist.console.access.sessions import Session
@@ -28,7 +30,9 @@ CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
 LIVE_HEADER = "x-live"
 """Sent by pages that lie open and look by themselves, which keeps no session alive."""
 API = "/api/"
+MAX_NAME_CHARS = 64
 _SAFE = frozenset({"GET", "HEAD"})
+_LOCAL_HOST = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d+)?", re.IGNORECASE)
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -63,6 +67,21 @@ class SafeHeaders:
             await send(message)
 
         await self._app(scope, receive, send_safely if scope["type"] == "http" else send)
+
+
+class LocalHosts:
+    """Refuses what was asked of another host than this machine: a name of a stranger that leads here."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._app
+        if scope["type"] == "http" and not _LOCAL_HOST.fullmatch(Headers(scope=scope).get("host", "")):
+            app = PlainTextResponse(
+                "This console serves 127.0.0.1 and localhost alone, under no other name.\n", status_code=421
+            )
+        await app(scope, receive, send)
 
 
 def desk_of(request: Request) -> Desk:
@@ -156,16 +175,20 @@ async def _user_by_password(request: Request) -> User | None:
 
 async def try_password(request: Request, name: str, password: str) -> User | None:
     """The user, if the password is his and it was not guessed too often; ``wait_s`` tells of the latter."""
-    desk, address = desk_of(request), address_of(request)
+    desk, address, name = desk_of(request), address_of(request), name[:MAX_NAME_CHARS]
     if wait_s(request, name) > 0:
         return None
-    user = await desk.check_password(name, password)
-    if user is None:
-        desk.limit.on_failure(address, name, now_s=desk.clock.monotonic_s())
-        # Not the name: people type their password there.
-        _log.warning("login refused address=%s", address)
-    else:
-        desk.limit.on_success(address)
+    async with desk.hashing:
+        # Those who came before may have used up the tries while this one waited.
+        if wait_s(request, name) > 0:
+            return None
+        user = await asyncio.to_thread(desk.users.check, name, password)
+        if user is None:
+            desk.limit.on_failure(address, name, now_s=desk.clock.monotonic_s())
+            # Not the name: people type their password there.
+            _log.warning("login refused address=%s", address)
+        else:
+            desk.limit.on_success(address)
     return user
 
 

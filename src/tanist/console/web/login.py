@@ -11,6 +11,7 @@ from tanist.console.access.audit import AuditEntry
 from tanist.console.web.forms import read_form
 from tanist.console.web.guard import (
     COOKIE,
+    MAX_NAME_CHARS,
     address_of,
     desk_of,
     find_session,
@@ -25,8 +26,6 @@ from tanist.console.web.templating import page
 
 _log = logging.getLogger(__name__)
 
-_MAX_NAME_CHARS = 64
-
 
 async def show_login(request: Request) -> Response:
     target = local_path(request.query_params.get("next"))
@@ -39,7 +38,7 @@ async def log_in(request: Request) -> Response:
     if not is_from_here(request):
         return refusal(request, 403, "this form is not of this console; load the page again")
     form = await read_form(request)
-    name, password = form.get("name", "")[:_MAX_NAME_CHARS], form.get("password", "")
+    name, password = form.get("name", "")[:MAX_NAME_CHARS], form.get("password", "")
     target = local_path(form.get("next"))
     user = await try_password(request, name, password)
     if user is None:

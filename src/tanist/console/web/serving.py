@@ -31,6 +31,7 @@ from tanist.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
+_LOCAL = frozenset({"127.0.0.1", "::1"})
 _STOP_S = 2
 _BACKLOG = 128
 _MAX_CONNECTIONS = 500
@@ -61,15 +62,16 @@ async def serving(options: ConsoleOptions) -> AsyncGenerator[str]:
     async with asking(options.credentials) as wire, _plans_folder(options.plans) as plans:
         gatherer = Gatherer(wire, options.name_servers, clock, coordinator=options.coordinator)
         watcher = Watcher(gatherer.look, digests, clock)
+        lookups = Lookups(clock)
         desk = Desk(
             wire=wire,
             watcher=watcher,
-            lookups=Lookups(clock),
+            lookups=lookups,
             users=options.users,
             sessions=SessionStore(secrets.token_urlsafe),
             limit=LoginLimit(),
             audit=AuditLog(options.audit_log),
-            resets=ResetDesk(wire, plans, clock),
+            resets=ResetDesk(wire, plans, clock, lookups),
             clock=clock,
             control=options.control,
         )
@@ -83,7 +85,7 @@ async def serving(options: ConsoleOptions) -> AsyncGenerator[str]:
 @asynccontextmanager
 async def _served(desk: Desk, listener: socket.socket) -> AsyncGenerator[None]:
     config = uvicorn.Config(
-        make_app(desk),
+        make_app(desk, is_local=listener.getsockname()[0] in _LOCAL),
         log_config=None,
         access_log=False,
         lifespan="off",

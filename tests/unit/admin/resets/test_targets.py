@@ -82,3 +82,10 @@ def test_each_queue_may_have_an_offset_of_its_own() -> None:
 def test_what_makes_no_sense_is_refused_with_the_way_out(texts: list[str], words: str) -> None:
     with pytest.raises(ResetRefused, match=words):
         read(*texts)
+
+
+@pytest.mark.parametrize("target", ["{}", "-{}h", "-{}", "a:{}=1", "a:0={}", "offset={}", "lag={}"])
+def test_a_number_that_is_longer_than_any_is_refused_in_few_words(target: str) -> None:
+    with pytest.raises(ResetRefused) as refused:
+        read(target.format("9" * 5000))
+    assert len(str(refused.value)) < 400

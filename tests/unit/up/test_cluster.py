@@ -1,0 +1,137 @@
+"""Who starts and stops a member: one at a time, and nobody after the stop."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tanist.up import cluster, upkeep
+from tanist.up.cluster import LocalCluster
+from tanist.up.control import Act, ClusterState, Order, OrderFailed, give_order
+from tanist.up.plan import MemberPlan, Mode, Ports, plan_cluster
+from tests.support.conditions import until
+
+NAME = "broker-1"
+
+
+class PlayedMember:
+    """A process that is none. Its start lasts while ``may_start`` is not set."""
+
+    all: dict[str, "PlayedMember"]
+
+    def __init__(self, plan: MemberPlan, folder: Path, *, lock: int) -> None:
+        del lock
+        self.name, self.log_file = plan.name, folder / "log"
+        self.starts, self.is_starting = 0, False
+        self.may_start = asyncio.Event()
+        self.may_start.set()
+        self._ended = asyncio.Event()
+        self.all[plan.name] = self
+
+    @property
+    def serving_pid(self) -> int | None:
+        return None if self._ended.is_set() else 1
+
+    async def start(self) -> None:
+        assert not self.is_starting
+        self.starts, self.is_starting = self.starts + 1, True
+        await self.may_start.wait()
+        self._ended, self.is_starting = asyncio.Event(), False
+
+    async def wait(self) -> int:
+        await self._ended.wait()
+        return 1
+
+    async def stop(self) -> None:
+        self._ended.set()
+
+    def kill(self) -> bool:
+        was_up = not self._ended.is_set()
+        self._ended.set()
+        return was_up
+
+
+@asynccontextmanager
+async def played(folder: Path) -> AsyncGenerator[tuple[PlayedMember, Path]]:
+    """The first broker of a cluster that runs, and where the cluster takes orders."""
+    PlayedMember.all = {}
+    control = folder / "c"
+    plan = plan_cluster(folder, Mode.FIXED_ROLES, Ports(), secret="s", control=control)
+    async with LocalCluster(plan, lock=-1).running(control):
+        yield PlayedMember.all[NAME], control
+
+
+@pytest.fixture(autouse=True)
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "Member", PlayedMember)
+
+
+def state_of(told: ClusterState) -> str:
+    return next(member.state for member in told.members if member.name == NAME)
+
+
+def test_a_member_that_pauses_before_its_restart_is_not_started_after_the_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(upkeep, "PAUSE_S", 0.5)
+
+    async def scenario() -> int:
+        async with played(tmp_path) as (member, _):
+            await member.stop()
+            await until(lambda: "member ended" in caplog.text)
+        return member.starts
+
+    assert asyncio.run(scenario()) == 1
+
+
+def test_an_order_to_restart_waits_for_the_restart_that_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "PAUSE_S", 0.0)
+
+    async def scenario() -> str:
+        async with played(tmp_path) as (member, control):
+            member.may_start.clear()
+            await member.stop()
+            await until(lambda: member.is_starting)
+            ordered = asyncio.create_task(give_order(control, Order(act=Act.RESTART, whom=NAME)))
+            await asyncio.sleep(0)
+            # When this one is answered the one before it waits.
+            await give_order(control, Order(act=Act.STATUS))
+            member.may_start.set()
+            return state_of(await ordered)
+
+    assert asyncio.run(scenario()) == "runs"
+
+
+def test_an_order_to_restart_takes_the_place_of_a_restart_that_is_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(upkeep, "PAUSE_S", 3600.0)
+
+    async def scenario() -> int:
+        async with played(tmp_path) as (member, control):
+            await member.stop()
+            await until(lambda: "member ended" in caplog.text)
+            await give_order(control, Order(act=Act.RESTART, whom=NAME))
+        return member.starts
+
+    # The end of the cluster would wait for the pause.
+    assert asyncio.run(asyncio.wait_for(scenario(), 30)) == 2
+
+
+def test_a_member_that_ended_by_itself_was_not_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "PAUSE_S", 0.5)
+
+    async def scenario() -> str:
+        async with played(tmp_path) as (member, control):
+            await member.stop()
+            with pytest.raises(OrderFailed, match="does not run"):
+                await give_order(control, Order(act=Act.KILL, whom=NAME))
+            return state_of(await give_order(control, Order(act=Act.STATUS)))
+
+    assert asyncio.run(scenario()) == "ended"
