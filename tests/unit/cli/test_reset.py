@@ -425,14 +425,44 @@ def test_a_plan_edited_by_hand_is_refused_unless_it_is_meant(operator: Operator)
     brokers = pair()
     operator.meets(*brokers)
     operator.plans("earliest")
-    whole = json.loads(operator.plan_file.read_text())
-    whole["plan"]["queues"][3]["target"] = 12
-    operator.plan_file.write_text(json.dumps(whole))
+    edit(operator.plan_file, row=3, target=12)
     refused = operator.applies()
     assert isinstance(refused.exception, PlanEdited)
     assert "queue broker-b:1" in str(refused.exception)
     assert operator.applies("--accept-edited").exit_code == 0
     assert stands(*brokers) == [0, 0, 0, 12]
+
+
+def edit(plan_file: Path, *, row: int, target: int) -> None:
+    whole = json.loads(plan_file.read_text())
+    whole["plan"]["queues"][row]["target"] = target
+    plan_file.write_text(json.dumps(whole))
+
+
+def test_a_plan_edited_after_it_was_applied_is_refused_even_if_it_is_meant(operator: Operator) -> None:
+    brokers = pair()
+    operator.meets(*brokers)
+    plan = operator.planned("earliest")
+    assert operator.applies().exit_code == 0
+    edit(operator.plan_file, row=3, target=12)
+    for options in ([], ["--force"]):
+        refused = operator.applies("--accept-edited", *options)
+        assert refused.exit_code == Outcome.FAILED
+        assert isinstance(refused.exception, ResetRefused)
+        assert f"broker-b knows order {plan['planId']} with other targets" in str(refused.exception)
+        assert "make a new plan" in str(refused.exception)
+    assert stands(*brokers) == [0] * 4
+
+
+def test_a_plan_that_was_stopped_can_be_edited_and_forced(operator: Operator) -> None:
+    broker, _ = pair()
+    operator.meets(broker)
+    operator.plans("earliest")
+    broker.before_apply = lambda: setattr(broker.queues[0], "now", 71)
+    assert operator.applies().exit_code == Outcome.MOVED
+    edit(operator.plan_file, row=1, target=12)
+    assert operator.applies("--accept-edited", "--force").exit_code == 0
+    assert stands(broker) == [0, 12]
 
 
 def test_scripts_get_all_of_it_as_json(operator: Operator) -> None:

@@ -54,6 +54,18 @@ def check_places(plan: Plan, places: Places) -> None:
             )
 
 
+def check_order(plan: Plan, order: ResetOrderView) -> None:
+    """Refuse a plan that was edited after it was ordered: a broker takes an order once, and keeps to it."""
+    wanted = {queue.queue_id: queue.target for queue in plan.queues_of(order.broker_name)}
+    ordered: dict[int, int] = {target.queue_id: target.target for target in order.targets}
+    is_same = (order.group, order.topic, ordered) == (plan.group, plan.topic, wanted)
+    if order.state not in STOPPED and not is_same:
+        raise ResetRefused(
+            f"{order.broker_name} knows order {order.order_id} with other targets than this plan has now, so "
+            "it was edited after it was applied; nothing was changed, make a new plan"
+        )
+
+
 class Applying:
     """One apply. ``on_change`` is called whenever there is something new to show."""
 
@@ -101,6 +113,8 @@ class Applying:
             part.order = await order_of(self._wire, place.address, self._plan)
         except RequestNotSupported:
             await self._stock.look(place, part)
+        if part.order is not None:
+            check_order(self._plan, part.order)
         self._on_change(self.progress)
 
     async def _compare(self, place: Place) -> None:
