@@ -82,7 +82,9 @@ class ResetDesk:
         progress = await applying.run()
         words = _DONE_WORDS.get(progress.outcome)
         if words is None:
-            failures = [each.failure for each in progress.brokers.values() if each.failure]
+            parts = progress.brokers.values()
+            failures = [each.failure for each in parts if each.failure]
+            failures += [f"since then {each.later[-1].order_id} was applied" for each in parts if each.later]
             raise ResetRefused("; ".join([f"not applied: {progress.outcome.name.lower()}", *failures]))
         return f"{plan.group} in {plan.topic}: {words}"
 

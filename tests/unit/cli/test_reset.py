@@ -474,6 +474,51 @@ def test_scripts_get_all_of_it_as_json(operator: Operator) -> None:
     assert told["brokers"]["broker-a"]["order"]["receipts"][0]["state"] == "CONFIRMED"
 
 
+def test_a_plan_that_was_undone_since_is_not_said_to_hold(operator: Operator) -> None:
+    brokers = pair()
+    operator.meets(*brokers)
+    operator.plans("earliest")
+    operator.applies()
+    assert operator.runs("undo", str(operator.plan_file), "--yes").exit_code == 0
+    (undo,) = [order.order_id for order in brokers[0].orders if order.undoes]
+    for options in ([], ["--force"]):
+        again = operator.applies(*options)
+        assert again.exit_code == Outcome.MOVED
+        applied = "broker-b: applied at 2023-11-14T22:13:20.000+00:00"
+        assert f"{applied}, since then undone by {undo}" in again.stdout
+        assert "0 of 4 queues are as this plan set them, and nothing was changed now" in again.stdout
+    told = json.loads(operator.applies("--json").stdout)
+    assert (told["outcome"], told["queuesChanged"]) == ("MOVED", 0)
+    assert told["brokers"]["broker-a"]["later"] == [undo]
+    assert stands(*brokers) == [70] * 4
+    # The way out.
+    first = operator.plan_file
+    operator.plan_file = first.with_name("again.json")
+    operator.plans(f"plan={first}")
+    assert operator.applies().exit_code == 0
+    assert stands(*brokers) == [0] * 4
+
+
+def test_a_plan_of_which_another_took_a_queue_over_says_by_which_and_how_much_is_left(
+    operator: Operator,
+) -> None:
+    brokers = pair()
+    operator.meets(*brokers)
+    operator.plans("earliest")
+    operator.applies()
+    first = operator.plan_file
+    operator.plan_file = first.with_name("other.json")
+    other = operator.planned("broker-b:1=55")
+    assert operator.applies().exit_code == 0
+    assert operator.applies().exit_code == 0
+    operator.plan_file = first
+    again = operator.applies()
+    assert again.exit_code == Outcome.MOVED
+    assert f"since then superseded by {other['planId']}" in again.stdout
+    assert "broker-a: applied" not in again.stdout
+    assert "3 of 4 queues are as this plan set them" in again.stdout
+
+
 # approval
 
 

@@ -1,8 +1,9 @@
 """Carries a plan out at all brokers at once, and waits for the clients' receipts.
 
-First it looks everywhere and changes nothing; a group that has moved since the plan, or a broker that can not
-do what the plan says, ends it there. Each broker compares once more when it applies. What was done already is
-not done again: an order has the plan's name, and the journal has what brokers without orders were told.
+First it looks everywhere and changes nothing; a group that has moved since the plan, a broker that can not
+do what the plan says, or a later order that took queues over ends it there. Each broker compares once more
+when it applies. What was done already is not done again: an order has the plan's name, and the journal has
+what brokers without orders were told.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from tanist.admin.resets.at_stock import AtStock
 from tanist.admin.resets.journal import Journal
-from tanist.admin.resets.orders import STOPPED, follow, give_order, order_of
+from tanist.admin.resets.orders import STOPPED, follow, give_order, order_of, orders_since
 from tanist.admin.resets.places import Place, Places
 from tanist.admin.resets.plan import Plan, PlannedQueue, message_queue
 from tanist.admin.resets.progress import AtBroker, Progress
@@ -97,6 +98,8 @@ class Applying:
     async def run(self) -> Progress:
         """Do it. Raises a RemotingError or ResetRefused only before anything was changed by this call."""
         await in_parallel(self._places, self._look)
+        if self.progress.is_overtaken:
+            return self.progress
         if not self._how.is_forced:
             await in_parallel(self._places, self._compare)
             if self.progress.moved:
@@ -115,6 +118,8 @@ class Applying:
             await self._stock.look(place, part)
         if part.order is not None:
             check_order(self._plan, part.order)
+            if part.is_applied:
+                part.later = await orders_since(self._wire, place.address, self._plan, part.order)
         self._on_change(self.progress)
 
     async def _compare(self, place: Place) -> None:
