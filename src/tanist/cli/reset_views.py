@@ -241,7 +241,8 @@ def line(console: Console, text: str) -> None:
 
 
 def _part_lines(plan: Plan, name: str, part: AtBroker) -> list[str]:
-    lines = [f"{name}: {part.failure}"] if part.failure else []
+    changed = f"{part.done_count} of {part.queue_count} queues are changed there"
+    lines = [f"{name}: {part.failure}; {changed}"] if part.failure else []
     if part.order is not None and part.later:
         lines.append(f"{name}: {_overtaken_text(plan, part.order, part.later[-1])}")
     elif part.order is not None and part.order.state not in (ResetState.APPLIED, ResetState.MOVED):

@@ -1,14 +1,17 @@
 """``tanist admin resetOffset`` against brokers that are played: what is asked, changed and shown."""
 
+import errno
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from tanist.admin.resets.journal import Journal
 from tanist.admin.resets.plan_file import PlanEdited
 from tanist.admin.resets.progress import Outcome
 from tanist.admin.resets.refused import ResetRefused
@@ -391,6 +394,62 @@ def test_the_same_command_again_goes_on_and_does_nothing_twice(operator: Operato
     assert operator.applies().exit_code == 0
     assert broker_a.count(RequestCode.APPLY_RESET) == 1
     assert stands(broker_a, broker_b) == [30, 0, 0, 0]
+
+
+def fill_disk(monkeypatch: pytest.MonkeyPatch, *, after: int, broker_name: str) -> None:
+    """Have no room for more than so many lines about a broker in the journal."""
+    write, left = Journal.write, [after]
+
+    def write_or_fail(self: Journal, name: str, **other: Any) -> None:
+        if name == broker_name:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        write(self, name, **other)
+
+    monkeypatch.setattr(Journal, "write", write_or_fail)
+
+
+def test_a_full_disk_keeps_no_broker_from_its_part_and_what_is_changed_is_told(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker_a, broker_b = pair()
+    operator.meets(broker_a, broker_b)
+    operator.plans("earliest")
+    for broker in (broker_a, broker_b):
+        broker.clients[1].does = ReceiptState.TOLD
+        broker.later.append(partial(broker.confirm, "c-2"))
+    with monkeypatch.context() as full:
+        fill_disk(full, after=0, broker_name="broker-a")
+        failed = operator.applies()
+    assert failed.exit_code == Outcome.FAILED
+    assert "broker-a: what is done can not be noted beside the plan: No space left on device" in failed.stdout
+    assert "4 of 4 queues are changed; the same command again goes on" in failed.stdout
+    # Both were watched to the end.
+    assert not broker_a.later
+    assert not broker_b.later
+    assert stands(broker_a, broker_b) == [0] * 4
+    assert operator.applies().exit_code == 0
+
+
+def test_a_full_disk_at_a_stock_broker_ends_with_what_was_begun(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = {number: PlayedQueue(end=100, now=70) for number in range(100)}
+    stock, other = PlayedBroker("broker-a", queues, knows_orders=False), pair(clients=[])[1]
+    operator.meets(stock, other)
+    operator.plans("earliest")
+    with monkeypatch.context() as full:
+        fill_disk(full, after=4, broker_name="broker-a")
+        failed = operator.applies()
+    assert failed.exit_code == Outcome.FAILED
+    changed = sum(queue.now == 0 for queue in queues.values())
+    assert 3 < changed < 100
+    assert f"No space left on device; {changed} of 100 queues are changed there" in failed.stdout
+    assert f"{changed + 2} of 102 queues are changed; the same command again goes on" in failed.stdout
+    assert stands(other) == [0, 0]
+    assert operator.applies().exit_code == 0
+    assert stands(stock, other) == [0] * 102
 
 
 def test_a_broker_that_is_not_there_ends_it_before_anything_is_changed(operator: Operator) -> None:

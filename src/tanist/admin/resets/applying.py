@@ -149,6 +149,8 @@ class Applying:
                 await self._stock.watch(place, part, deadline_s=self._deadline_s)
         except MQError as error:
             part.failure = str(error)
+        except OSError as error:
+            part.failure = _unnoted(error)
         self._on_change(self.progress)
 
     async def _order(self, place: Place, part: AtBroker) -> None:
@@ -167,9 +169,16 @@ class Applying:
         if part.order is None:
             raise ResetRefused(f"{place.broker_name} took the order and does not know it any more")
         if part.order.state not in STOPPED and not self._journal.done_at(place.broker_name).done:
-            done = [target.queue_id for target in part.order.targets] if part.is_applied else []
-            self._journal.write(place.broker_name, way="order", before=dict(part.order.before), done=done)
+            self._note(place, part, part.order)
         self._on_change(self.progress)
+
+    def _note(self, place: Place, part: AtBroker, order: ResetOrderView) -> None:
+        """The broker has the order even if that can not be noted here: its clients are watched anyway."""
+        done = [target.queue_id for target in order.targets] if part.is_applied else []
+        try:
+            self._journal.write(place.broker_name, way="order", before=dict(order.before), done=done)
+        except OSError as error:
+            part.failure = _unnoted(error)
 
     async def _watch(self, place: Place, part: AtBroker) -> None:
         assert part.order is not None
@@ -185,3 +194,7 @@ class Applying:
 
     def _queues(self, place: Place) -> list[PlannedQueue]:
         return self._plan.queues_of(place.broker_name)
+
+
+def _unnoted(error: OSError) -> str:
+    return f"what is done can not be noted beside the plan: {error.strerror or error}"
