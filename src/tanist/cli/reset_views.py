@@ -152,6 +152,8 @@ def print_checked(console: Console, checked: Checked) -> None:
     for name, order in checked.orders.items():
         if order is None:
             line(console, f"{name}: there is no order of this plan; apply it")
+        elif name in checked.later:
+            line(console, f"{name}: {_overtaken_text(checked.plan, order, checked.later[name])}")
         elif order.state is not ResetState.APPLIED:
             line(console, f"{name}: {_state_text(order)}")
     print_receipts(console, [order for order in checked.orders.values() if order is not None])
@@ -182,6 +184,7 @@ def checked_to_json(checked: Checked) -> dict[str, object]:
             for queue in checked.queues
         ],
         "orders": list(checked.orders.values()),
+        "later": {name: order.order_id for name, order in checked.later.items()},
         "withoutReceipts": sorted(checked.stock),
     }
 

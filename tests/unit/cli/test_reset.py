@@ -663,6 +663,21 @@ def test_what_nobody_confirmed_does_not_hold(operator: Operator) -> None:
     assert json.loads(result.stdout)["missing"] == {"c-1": "told, not seen to follow yet"}
 
 
+def test_what_was_undone_since_does_not_hold(operator: Operator) -> None:
+    brokers = pair()
+    operator.meets(*brokers)
+    operator.plans("earliest")
+    operator.applies()
+    operator.runs("undo", str(operator.plan_file), "--yes")
+    undo = brokers[0].orders[-1].order_id
+    result = operator.runs("verify", str(operator.plan_file))
+    assert result.exit_code == Outcome.MOVED
+    assert f"since then undone by {undo}" in result.stdout
+    assert "it can not be said that it holds" in result.stdout
+    told = json.loads(operator.runs("verify", str(operator.plan_file), "--json").stdout)
+    assert told["later"] == {"broker-a": undo, "broker-b": undo}
+
+
 # undo
 
 
