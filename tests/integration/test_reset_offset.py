@@ -95,6 +95,8 @@ def test_a_group_goes_back_is_confirmed_verified_and_taken_back(tmp_path: Path) 
                 assert "it holds" in await operator.does("verify")
                 await operator.does("undo", "--yes")
                 assert "it holds" in await operator.does("verify", plan=tmp_path / "plan.undo.json")
+                again = await operator.runs("resetOffset apply", str(operator.plan), "--yes")
+                assert (again.exit_code, "since then undone by" in again.stdout) == (Outcome.MOVED, True)
             # Nothing came again because of the undo: the group went forward to where it had been.
             assert len(handled.messages) == COUNT + 8
             listed = (await operator.runs("resetOffset list", "--json")).stdout

@@ -275,6 +275,7 @@ class PlayedBroker:
                 undoes=asked.undoes,
                 is_forced=asked.is_forced,
                 created_ms=T0 + len(self.orders),
+                applied_ms=T0 + len(self.orders),
                 is_broadcast=self.model is MessageModel.BROADCASTING,
                 targets=targets,
                 before=before,

@@ -41,7 +41,7 @@ def reset_offset() -> None:
     tanist admin resetOffset undo back.json
 
     Exit codes: 0 done and confirmed, 1 failed, 3 not every client was seen to follow, 4 the group has moved
-    since it was planned, 5 waits for approval, 6 rejected.
+    since it was planned or a later order moved it on, 5 waits for approval, 6 rejected.
     """
 
 

@@ -64,10 +64,16 @@ def print_moved(console: Console, plan: Plan, moved: Mapping[str, Mapping[int, i
 def print_progress(console: Console, progress: Progress) -> None:
     """What an apply came to, broker by broker if not all is well, and in one sentence."""
     for name, part in progress.brokers.items():
-        for text in _part_lines(name, part):
+        for text in _part_lines(progress.plan, name, part):
             line(console, text)
     plan, total = progress.plan, len(progress.plan.queues)
     match progress.outcome:
+        case Outcome.MOVED if progress.is_overtaken:
+            line(
+                console,
+                f"{progress.done_count} of {total} queues are as this plan set them, and nothing was changed "
+                "now; make a new plan, with --to plan=FILE if it is to go there again",
+            )
         case Outcome.MOVED:
             line(console, "the group has moved since it was planned:")
             print_moved(console, plan, moved_of(progress))
@@ -121,6 +127,7 @@ def progress_to_json(progress: Progress) -> dict[str, object]:
         "brokers": {
             name: {
                 "order": part.order,
+                "later": [order.order_id for order in part.later],
                 "way": None if part.way is None else part.way.value,
                 "queuesChanged": part.done_count,
                 "queuesSeen": sorted(part.seen) if part.way else None,
@@ -145,6 +152,8 @@ def print_checked(console: Console, checked: Checked) -> None:
     for name, order in checked.orders.items():
         if order is None:
             line(console, f"{name}: there is no order of this plan; apply it")
+        elif name in checked.later:
+            line(console, f"{name}: {_overtaken_text(checked.plan, order, checked.later[name])}")
         elif order.state is not ResetState.APPLIED:
             line(console, f"{name}: {_state_text(order)}")
     print_receipts(console, [order for order in checked.orders.values() if order is not None])
@@ -175,6 +184,7 @@ def checked_to_json(checked: Checked) -> dict[str, object]:
             for queue in checked.queues
         ],
         "orders": list(checked.orders.values()),
+        "later": {name: order.order_id for name, order in checked.later.items()},
         "withoutReceipts": sorted(checked.stock),
     }
 
@@ -233,9 +243,12 @@ def line(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _part_lines(name: str, part: AtBroker) -> list[str]:
-    lines = [f"{name}: {part.failure}"] if part.failure else []
-    if part.order is not None and part.order.state not in (ResetState.APPLIED, ResetState.MOVED):
+def _part_lines(plan: Plan, name: str, part: AtBroker) -> list[str]:
+    changed = f"{part.done_count} of {part.queue_count} queues are changed there"
+    lines = [f"{name}: {part.failure}; {changed}"] if part.failure else []
+    if part.order is not None and part.later:
+        lines.append(f"{name}: {_overtaken_text(plan, part.order, part.later[-1])}")
+    elif part.order is not None and part.order.state not in (ResetState.APPLIED, ResetState.MOVED):
         lines.append(f"{name}: {_state_text(part.order)}")
     if part.way is not None and part.is_applied:
         unseen = len(part.done - part.seen)
@@ -262,6 +275,11 @@ def _verdict_text(queue: CheckedQueue, *, is_broadcast: bool) -> str:
         return "its clients keep it"
     is_settled = queue.verdict is Verdict.AMBIGUOUS and queue.is_confirmed
     return "consumed all of it again" if is_settled else queue.verdict.value
+
+
+def _overtaken_text(plan: Plan, order: ResetOrderView, later: ResetOrderView) -> str:
+    how = "undone" if later.undoes in plan.order_ids else "superseded"
+    return f"applied at {time_of(order.applied_ms)}, since then {how} by {later.order_id}"
 
 
 def _state_text(order: ResetOrderView) -> str:

@@ -89,8 +89,11 @@ class ResetDesk:
             self._changes += 1
         words = _DONE_WORDS.get(progress.outcome)
         if words is None:
-            failures = [each.failure for each in progress.brokers.values() if each.failure]
-            raise ResetRefused("; ".join([f"not applied: {progress.outcome.name.lower()}", *failures]))
+            parts = progress.brokers.values()
+            failures = [each.failure for each in parts if each.failure]
+            failures += [f"since then {each.later[-1].order_id} was applied" for each in parts if each.later]
+            changed = f"{progress.done_count} of {len(plan.queues)} queues are changed"
+            raise ResetRefused("; ".join([f"{progress.outcome.name.lower()}: {changed}", *failures]))
         return f"{plan.group} in {plan.topic}: {words}"
 
     async def undo(self, plan_id: str, *, name_server: str, caller: str) -> Plan:

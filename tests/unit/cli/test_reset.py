@@ -1,14 +1,17 @@
 """``tanist admin resetOffset`` against brokers that are played: what is asked, changed and shown."""
 
+import errno
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from tanist.admin.resets.journal import Journal
 from tanist.admin.resets.plan_file import PlanEdited
 from tanist.admin.resets.progress import Outcome
 from tanist.admin.resets.refused import ResetRefused
@@ -393,6 +396,62 @@ def test_the_same_command_again_goes_on_and_does_nothing_twice(operator: Operato
     assert stands(broker_a, broker_b) == [30, 0, 0, 0]
 
 
+def fill_disk(monkeypatch: pytest.MonkeyPatch, *, after: int, broker_name: str) -> None:
+    """Have no room for more than so many lines about a broker in the journal."""
+    write, left = Journal.write, [after]
+
+    def write_or_fail(self: Journal, name: str, **other: Any) -> None:
+        if name == broker_name:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        write(self, name, **other)
+
+    monkeypatch.setattr(Journal, "write", write_or_fail)
+
+
+def test_a_full_disk_keeps_no_broker_from_its_part_and_what_is_changed_is_told(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker_a, broker_b = pair()
+    operator.meets(broker_a, broker_b)
+    operator.plans("earliest")
+    for broker in (broker_a, broker_b):
+        broker.clients[1].does = ReceiptState.TOLD
+        broker.later.append(partial(broker.confirm, "c-2"))
+    with monkeypatch.context() as full:
+        fill_disk(full, after=0, broker_name="broker-a")
+        failed = operator.applies()
+    assert failed.exit_code == Outcome.FAILED
+    assert "broker-a: what is done can not be noted beside the plan: No space left on device" in failed.stdout
+    assert "4 of 4 queues are changed; the same command again goes on" in failed.stdout
+    # Both were watched to the end.
+    assert not broker_a.later
+    assert not broker_b.later
+    assert stands(broker_a, broker_b) == [0] * 4
+    assert operator.applies().exit_code == 0
+
+
+def test_a_full_disk_at_a_stock_broker_ends_with_what_was_begun(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = {number: PlayedQueue(end=100, now=70) for number in range(100)}
+    stock, other = PlayedBroker("broker-a", queues, knows_orders=False), pair(clients=[])[1]
+    operator.meets(stock, other)
+    operator.plans("earliest")
+    with monkeypatch.context() as full:
+        fill_disk(full, after=4, broker_name="broker-a")
+        failed = operator.applies()
+    assert failed.exit_code == Outcome.FAILED
+    changed = sum(queue.now == 0 for queue in queues.values())
+    assert 3 < changed < 100
+    assert f"No space left on device; {changed} of 100 queues are changed there" in failed.stdout
+    assert f"{changed + 2} of 102 queues are changed; the same command again goes on" in failed.stdout
+    assert stands(other) == [0, 0]
+    assert operator.applies().exit_code == 0
+    assert stands(stock, other) == [0] * 102
+
+
 def test_a_broker_that_is_not_there_ends_it_before_anything_is_changed(operator: Operator) -> None:
     broker_a, broker_b = pair()
     operator.meets(broker_a, broker_b)
@@ -425,14 +484,44 @@ def test_a_plan_edited_by_hand_is_refused_unless_it_is_meant(operator: Operator)
     brokers = pair()
     operator.meets(*brokers)
     operator.plans("earliest")
-    whole = json.loads(operator.plan_file.read_text())
-    whole["plan"]["queues"][3]["target"] = 12
-    operator.plan_file.write_text(json.dumps(whole))
+    edit(operator.plan_file, row=3, target=12)
     refused = operator.applies()
     assert isinstance(refused.exception, PlanEdited)
     assert "queue broker-b:1" in str(refused.exception)
     assert operator.applies("--accept-edited").exit_code == 0
     assert stands(*brokers) == [0, 0, 0, 12]
+
+
+def edit(plan_file: Path, *, row: int, target: int) -> None:
+    whole = json.loads(plan_file.read_text())
+    whole["plan"]["queues"][row]["target"] = target
+    plan_file.write_text(json.dumps(whole))
+
+
+def test_a_plan_edited_after_it_was_applied_is_refused_even_if_it_is_meant(operator: Operator) -> None:
+    brokers = pair()
+    operator.meets(*brokers)
+    plan = operator.planned("earliest")
+    assert operator.applies().exit_code == 0
+    edit(operator.plan_file, row=3, target=12)
+    for options in ([], ["--force"]):
+        refused = operator.applies("--accept-edited", *options)
+        assert refused.exit_code == Outcome.FAILED
+        assert isinstance(refused.exception, ResetRefused)
+        assert f"broker-b knows order {plan['planId']} with other targets" in str(refused.exception)
+        assert "make a new plan" in str(refused.exception)
+    assert stands(*brokers) == [0] * 4
+
+
+def test_a_plan_that_was_stopped_can_be_edited_and_forced(operator: Operator) -> None:
+    broker, _ = pair()
+    operator.meets(broker)
+    operator.plans("earliest")
+    broker.before_apply = lambda: setattr(broker.queues[0], "now", 71)
+    assert operator.applies().exit_code == Outcome.MOVED
+    edit(operator.plan_file, row=1, target=12)
+    assert operator.applies("--accept-edited", "--force").exit_code == 0
+    assert stands(broker) == [0, 12]
 
 
 def test_scripts_get_all_of_it_as_json(operator: Operator) -> None:
@@ -442,6 +531,51 @@ def test_scripts_get_all_of_it_as_json(operator: Operator) -> None:
     told = json.loads(result.stdout)
     assert (told["outcome"], told["queuesChanged"], told["confirmed"]) == ("DONE", 4, ["c-1", "c-2"])
     assert told["brokers"]["broker-a"]["order"]["receipts"][0]["state"] == "CONFIRMED"
+
+
+def test_a_plan_that_was_undone_since_is_not_said_to_hold(operator: Operator) -> None:
+    brokers = pair()
+    operator.meets(*brokers)
+    operator.plans("earliest")
+    operator.applies()
+    assert operator.runs("undo", str(operator.plan_file), "--yes").exit_code == 0
+    (undo,) = [order.order_id for order in brokers[0].orders if order.undoes]
+    for options in ([], ["--force"]):
+        again = operator.applies(*options)
+        assert again.exit_code == Outcome.MOVED
+        applied = "broker-b: applied at 2023-11-14T22:13:20.000+00:00"
+        assert f"{applied}, since then undone by {undo}" in again.stdout
+        assert "0 of 4 queues are as this plan set them, and nothing was changed now" in again.stdout
+    told = json.loads(operator.applies("--json").stdout)
+    assert (told["outcome"], told["queuesChanged"]) == ("MOVED", 0)
+    assert told["brokers"]["broker-a"]["later"] == [undo]
+    assert stands(*brokers) == [70] * 4
+    # The way out.
+    first = operator.plan_file
+    operator.plan_file = first.with_name("again.json")
+    operator.plans(f"plan={first}")
+    assert operator.applies().exit_code == 0
+    assert stands(*brokers) == [0] * 4
+
+
+def test_a_plan_of_which_another_took_a_queue_over_says_by_which_and_how_much_is_left(
+    operator: Operator,
+) -> None:
+    brokers = pair()
+    operator.meets(*brokers)
+    operator.plans("earliest")
+    operator.applies()
+    first = operator.plan_file
+    operator.plan_file = first.with_name("other.json")
+    other = operator.planned("broker-b:1=55")
+    assert operator.applies().exit_code == 0
+    assert operator.applies().exit_code == 0
+    operator.plan_file = first
+    again = operator.applies()
+    assert again.exit_code == Outcome.MOVED
+    assert f"since then superseded by {other['planId']}" in again.stdout
+    assert "broker-a: applied" not in again.stdout
+    assert "3 of 4 queues are as this plan set them" in again.stdout
 
 
 # approval
@@ -527,6 +661,21 @@ def test_what_nobody_confirmed_does_not_hold(operator: Operator) -> None:
     result = operator.runs("verify", str(operator.plan_file), "--json")
     assert result.exit_code == Outcome.UNCONFIRMED
     assert json.loads(result.stdout)["missing"] == {"c-1": "told, not seen to follow yet"}
+
+
+def test_what_was_undone_since_does_not_hold(operator: Operator) -> None:
+    brokers = pair()
+    operator.meets(*brokers)
+    operator.plans("earliest")
+    operator.applies()
+    operator.runs("undo", str(operator.plan_file), "--yes")
+    undo = brokers[0].orders[-1].order_id
+    result = operator.runs("verify", str(operator.plan_file))
+    assert result.exit_code == Outcome.MOVED
+    assert f"since then undone by {undo}" in result.stdout
+    assert "it can not be said that it holds" in result.stdout
+    told = json.loads(operator.runs("verify", str(operator.plan_file), "--json").stdout)
+    assert told["later"] == {"broker-a": undo, "broker-b": undo}
 
 
 # undo

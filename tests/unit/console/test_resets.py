@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from tanist.admin.resets.checking import Checked, CheckedQueue
 from tanist.admin.resets.judging import Verdict
@@ -76,6 +77,14 @@ def test_a_plan_that_was_applied_shows_its_receipts_and_claims_no_more_than_was_
     confirmed = order(ResetState.APPLIED, ReceiptState.CONFIRMED)
     done = reset_page(PLAN, checked(confirmed, now=40, verdict=Verdict.AT_TARGET), is_journaled=False)
     assert done.sentence == ("done: every client that there is was seen to follow; 1 of 1 client confirmed")
+
+
+def test_a_plan_that_was_undone_since_names_the_order_that_did() -> None:
+    confirmed = order(ResetState.APPLIED, ReceiptState.CONFIRMED)
+    found = checked(confirmed, verdict=Verdict.AMBIGUOUS)
+    found.later["broker-a"] = replace(confirmed, order_id="undo-1", undoes=PLAN.plan_id)
+    page = reset_page(PLAN, found, is_journaled=False)
+    assert page.sentence.startswith("applied, and since then undone or superseded by undo-1")
 
 
 def test_an_order_that_waits_says_that_nothing_is_changed() -> None:

@@ -1,8 +1,9 @@
 """Carries a plan out at all brokers at once, and waits for the clients' receipts.
 
-First it looks everywhere and changes nothing; a group that has moved since the plan, or a broker that can not
-do what the plan says, ends it there. Each broker compares once more when it applies. What was done already is
-not done again: an order has the plan's name, and the journal has what brokers without orders were told.
+First it looks everywhere and changes nothing; a group that has moved since the plan, a broker that can not
+do what the plan says, or a later order that took queues over ends it there. Each broker compares once more
+when it applies. What was done already is not done again: an order has the plan's name, and the journal has
+what brokers without orders were told.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from tanist.admin.resets.at_stock import AtStock
 from tanist.admin.resets.journal import Journal
-from tanist.admin.resets.orders import STOPPED, follow, give_order, order_of
+from tanist.admin.resets.orders import STOPPED, follow, give_order, order_of, orders_since
 from tanist.admin.resets.places import Place, Places
 from tanist.admin.resets.plan import Plan, PlannedQueue, message_queue
 from tanist.admin.resets.progress import AtBroker, Progress
@@ -54,6 +55,18 @@ def check_places(plan: Plan, places: Places) -> None:
             )
 
 
+def check_order(plan: Plan, order: ResetOrderView) -> None:
+    """Refuse a plan that was edited after it was ordered: a broker takes an order once, and keeps to it."""
+    wanted = {queue.queue_id: queue.target for queue in plan.queues_of(order.broker_name)}
+    ordered: dict[int, int] = {target.queue_id: target.target for target in order.targets}
+    is_same = (order.group, order.topic, ordered) == (plan.group, plan.topic, wanted)
+    if order.state not in STOPPED and not is_same:
+        raise ResetRefused(
+            f"{order.broker_name} knows order {order.order_id} with other targets than this plan has now, so "
+            "it was edited after it was applied; nothing was changed, make a new plan"
+        )
+
+
 class Applying:
     """One apply. ``on_change`` is called whenever there is something new to show."""
 
@@ -85,6 +98,8 @@ class Applying:
     async def run(self) -> Progress:
         """Do it. Raises a RemotingError or ResetRefused only before anything was changed by this call."""
         await in_parallel(self._places, self._look)
+        if self.progress.is_overtaken:
+            return self.progress
         if not self._how.is_forced:
             await in_parallel(self._places, self._compare)
             if self.progress.moved:
@@ -101,6 +116,10 @@ class Applying:
             part.order = await order_of(self._wire, place.address, self._plan)
         except RequestNotSupported:
             await self._stock.look(place, part)
+        if part.order is not None:
+            check_order(self._plan, part.order)
+            if part.is_applied:
+                part.later = await orders_since(self._wire, place.address, self._plan, part.order)
         self._on_change(self.progress)
 
     async def _compare(self, place: Place) -> None:
@@ -130,6 +149,8 @@ class Applying:
                 await self._stock.watch(place, part, deadline_s=self._deadline_s)
         except MQError as error:
             part.failure = str(error)
+        except OSError as error:
+            part.failure = _unnoted(error)
         self._on_change(self.progress)
 
     async def _order(self, place: Place, part: AtBroker) -> None:
@@ -148,9 +169,16 @@ class Applying:
         if part.order is None:
             raise ResetRefused(f"{place.broker_name} took the order and does not know it any more")
         if part.order.state not in STOPPED and not self._journal.done_at(place.broker_name).done:
-            done = [target.queue_id for target in part.order.targets] if part.is_applied else []
-            self._journal.write(place.broker_name, way="order", before=dict(part.order.before), done=done)
+            self._note(place, part, part.order)
         self._on_change(self.progress)
+
+    def _note(self, place: Place, part: AtBroker, order: ResetOrderView) -> None:
+        """The broker has the order even if that can not be noted here: its clients are watched anyway."""
+        done = [target.queue_id for target in order.targets] if part.is_applied else []
+        try:
+            self._journal.write(place.broker_name, way="order", before=dict(order.before), done=done)
+        except OSError as error:
+            part.failure = _unnoted(error)
 
     async def _watch(self, place: Place, part: AtBroker) -> None:
         assert part.order is not None
@@ -166,3 +194,7 @@ class Applying:
 
     def _queues(self, place: Place) -> list[PlannedQueue]:
         return self._plan.queues_of(place.broker_name)
+
+
+def _unnoted(error: OSError) -> str:
+    return f"what is done can not be noted beside the plan: {error.strerror or error}"

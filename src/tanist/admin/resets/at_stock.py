@@ -19,6 +19,7 @@ from tanist.admin.resets.stock import (
     reset_queue,
 )
 from tanist.client.session.wire import Wire
+from tanist.errors import MQError
 from tanist.model.groups import MessageModel
 
 _LOOK_S = 1.0
@@ -84,11 +85,21 @@ class AtStock:
             return
         tell = commit_queue if part.way is StockWay.COMMIT else reset_queue
 
-        async def tell_one(queue: PlannedQueue) -> None:
-            await tell(self._wire, place.address, self._plan, queue)
-            self._did(place, part, [queue])
+        failures: list[MQError | OSError] = []
 
+        async def tell_one(queue: PlannedQueue) -> None:
+            if failures:
+                return
+            try:
+                await tell(self._wire, place.address, self._plan, queue)
+                self._did(place, part, [queue])
+            except (MQError, OSError) as error:
+                failures.append(error)
+
+        # After a failure no other queue is begun; those that are on their way may be changed, so they count.
         await in_parallel(left, tell_one)
+        if failures:
+            raise failures[0]
 
     async def watch(self, place: Place, part: AtBroker, *, deadline_s: float) -> None:
         """Nobody tells when a client has moved, so it is looked at until then."""

@@ -1,11 +1,11 @@
 """Compares how a group stands now with its plan, and with what clients have confirmed."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tanist.admin.resets.journal import Journal
 from tanist.admin.resets.judging import HOLDS, Verdict, judge
-from tanist.admin.resets.orders import order_of
+from tanist.admin.resets.orders import APPLIED, order_of, orders_since
 from tanist.admin.resets.places import Place, Places
 from tanist.admin.resets.plan import Plan, PlannedQueue, message_queue
 from tanist.admin.resets.progress import Outcome
@@ -39,6 +39,8 @@ class Checked:
     """By broker name; None where there is no such order."""
     stock: frozenset[str]
     """Brokers that know no orders."""
+    later: dict[str, ResetOrderView] = field(default_factory=dict[str, ResetOrderView])
+    """By broker name the last order that took queues over since then."""
 
     @property
     def tally(self) -> Tally:
@@ -56,6 +58,8 @@ class Checked:
         ):
             if state in states:
                 return outcome
+        if self.later:
+            return Outcome.MOVED
         count = self.tally
         if not count.is_complete or (self.plan.is_broadcast and not count.count):
             return Outcome.UNCONFIRMED
@@ -72,15 +76,21 @@ async def check_plan(wire: Wire, plan: Plan, places: Places, journal: Journal) -
     """Look at all queues of a plan, and at its orders."""
     reader = GroupReader(wire, places, plan.group)
     orders: dict[str, ResetOrderView | None] = {}
+    later: dict[str, ResetOrderView] = {}
     stock: set[str] = set()
 
     async def look(place: Place) -> None:
         if not plan.queues_of(place.broker_name):
             return
         try:
-            orders[place.broker_name] = await order_of(wire, place.address, plan)
+            order = orders[place.broker_name] = await order_of(wire, place.address, plan)
         except RequestNotSupported:
             stock.add(place.broker_name)
+            return
+        if order is None or order.state not in APPLIED:
+            return
+        if since := await orders_since(wire, place.address, plan, order):
+            later[place.broker_name] = since[-1]
 
     await in_parallel(places.brokers, look)
     found = await reader.offsets([message_queue(plan, queue) for queue in plan.queues])
@@ -94,6 +104,7 @@ async def check_plan(wire: Wire, plan: Plan, places: Places, journal: Journal) -
         ],
         orders,
         frozenset(stock),
+        later,
     )
 
 

@@ -1,7 +1,7 @@
 """Orders on the wire: give one, see what became of it, approve or reject it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tanist.admin.resets.plan import Plan
 from tanist.admin.resets.tally import tally
@@ -21,6 +21,8 @@ _GRACE_S = 5.0
 """So much later than it was asked to a broker may answer."""
 STOPPED = (ResetState.MOVED, ResetState.REJECTED)
 """Orders that changed nothing and never will."""
+APPLIED = (ResetState.APPLIED, ResetState.EXPIRED)
+"""Orders that changed something."""
 _NOBODYS = "-"
 """An order's id that none has."""
 
@@ -74,6 +76,32 @@ def effective(orders: list[ResetOrderView]) -> ResetOrderView | None:
     """Of orders for one plan, the one that counts: one that was stopped gives way to one that was not."""
     counting = [order for order in orders if order.state not in STOPPED] or orders
     return counting[-1] if counting else None
+
+
+async def orders_since(wire: Wire, address: str, plan: Plan, order: ResetOrderView) -> list[ResetOrderView]:
+    """What the broker there has applied after an order of this plan, to the same queues."""
+    known = await read_orders(wire, address, group=order.group, topic=order.topic)
+    return later_orders(plan, order, known.orders)
+
+
+def later_orders(plan: Plan, order: ResetOrderView, known: Iterable[ResetOrderView]) -> list[ResetOrderView]:
+    """Those of a broker's orders that took queues over from this one, the last to be applied last. Pure.
+
+    They come in the order in which they were given; one that waited for approval may be applied later.
+    An undo is later whatever the clocks of two masters say.
+    """
+    queues = {target.queue_id for target in order.targets}
+    given = list(known)
+    place = next((at for at, each in enumerate(given) if each.order_id == order.order_id), -1)
+    found = [
+        each
+        for at, each in enumerate(given)
+        if each.state in APPLIED
+        and each.order_id not in plan.order_ids
+        and not queues.isdisjoint(target.queue_id for target in each.targets)
+        and (each.undoes in plan.order_ids or (each.applied_ms, at) > (order.applied_ms, place))
+    ]
+    return sorted(found, key=lambda each: each.applied_ms)
 
 
 async def follow(

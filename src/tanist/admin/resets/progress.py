@@ -23,7 +23,7 @@ class Outcome(IntEnum):
     UNCONFIRMED = 3
     """Applied, and not every client was seen to follow."""
     MOVED = 4
-    """The group stands elsewhere than planned."""
+    """The group stands elsewhere than planned, or a later order has moved it on."""
     WAITING = 5
     """Nothing is changed until somebody approves."""
     REJECTED = 6
@@ -36,6 +36,8 @@ class AtBroker:
 
     queue_count: int
     order: ResetOrderView | None = None
+    later: list[ResetOrderView] = field(default_factory=list[ResetOrderView])
+    """Orders that were applied to its queues since then, the newest last: there it does not hold."""
     way: StockWay | None = None
     """How it is told if it knows no orders."""
     at_ms: int | None = None
@@ -58,8 +60,14 @@ class AtBroker:
     @property
     def done_count(self) -> int:
         if self.order is not None:
-            return self.queue_count if self.is_applied else 0
+            return self.queue_count - len(self.overtaken) if self.is_applied else 0
         return len(self.done)
+
+    @property
+    def overtaken(self) -> set[int]:
+        """The queues that a later order has moved."""
+        own = set[int]() if self.order is None else {target.queue_id for target in self.order.targets}
+        return own & {target.queue_id for order in self.later for target in order.targets}
 
 
 @dataclass(slots=True)
@@ -82,10 +90,14 @@ class Progress:
         return {name: broker.moved for name, broker in self.brokers.items() if broker.moved}
 
     @property
+    def is_overtaken(self) -> bool:
+        return any(broker.later for broker in self.brokers.values())
+
+    @property
     def outcome(self) -> Outcome:
         brokers = list(self.brokers.values())
         states = [broker.order.state for broker in brokers if broker.order is not None]
-        if ResetState.MOVED in states or self.moved:
+        if ResetState.MOVED in states or self.moved or self.is_overtaken:
             return Outcome.MOVED
         if any(broker.failure for broker in brokers):
             return Outcome.FAILED

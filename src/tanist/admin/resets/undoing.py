@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tanist.admin.resets.aiming import aim
 from tanist.admin.resets.journal import BrokerDone, Journal
-from tanist.admin.resets.orders import order_of
+from tanist.admin.resets.orders import APPLIED, order_of
 from tanist.admin.resets.places import Place, Places
 from tanist.admin.resets.plan import Plan, message_queue, planned
 from tanist.admin.resets.planning import new_plan_id
@@ -12,10 +12,8 @@ from tanist.admin.resets.reading import GroupReader, in_parallel
 from tanist.admin.resets.refused import ResetRefused
 from tanist.admin.resets.targets import AtOffsets, QueueName
 from tanist.client.session.wire import Wire
-from tanist.protocol.bodies.reset import ReceiptState, ResetOrderView, ResetState
+from tanist.protocol.bodies.reset import ReceiptState, ResetOrderView
 from tanist.protocol.response_errors import RequestNotSupported
-
-_APPLIED = (ResetState.APPLIED, ResetState.EXPIRED)
 
 
 async def make_undo(
@@ -29,7 +27,7 @@ async def make_undo(
             order = await order_of(wire, place.address, plan)
         except RequestNotSupported:
             return
-        if order is not None and order.state in _APPLIED:
+        if order is not None and order.state in APPLIED:
             orders[place.broker_name] = order
 
     await in_parallel(places.brokers, look)

@@ -169,6 +169,9 @@ def _sentence(checked: Checked | None, *, is_begun: bool, is_moved: bool) -> str
         )
     if checked is None:
         return "begun; how it stands can not be said now"
+    if checked.later:
+        names = ", ".join(sorted({order.order_id for order in checked.later.values()}))
+        return f"applied, and since then undone or superseded by {names}: plan anew to go there again"
     count = checked.tally
     return _SENTENCES[checked.outcome] + (f"; {count.sentence()}" if count.count else "")
 
