@@ -37,8 +37,8 @@ def carry_out(state: BrokerState, actions: Sequence[Action]) -> None:
     frames = _Frames(state)
     for action in actions:
         match action:
-            case TellClient(watch, client):
-                client.connection.send(frames.order(watch, client))
+            case TellClient(watch, client, spared):
+                client.connection.send(frames.order(watch, client, spared))
             case AskStanding(watch, client):
                 _ask(state, watch, client)
             case WakePulls(watch):
@@ -111,7 +111,7 @@ def may_commit(state: BrokerState, visit: Visit, offset: int, *, is_one_way: boo
 def on_query(state: BrokerState, visit: Visit) -> None:
     """A client is told where its group stands."""
     for watch in _watches(state, visit):
-        watch.on_query(visit.connection, visit.queue_id)
+        watch.on_query(visit.connection, visit.queue_id, _find_member(state, visit))
 
 
 def on_pull(state: BrokerState, visit: Visit, *, asked: int, next_offset: int) -> None:
@@ -149,13 +149,14 @@ class _Frames:
 
     def __init__(self, state: BrokerState) -> None:
         self._broker_name = state.settings.broker_name
-        self._made: dict[tuple[str, bool], bytes] = {}
+        self._made: dict[tuple[str, bool, frozenset[int]], bytes] = {}
 
-    def order(self, watch: OrderWatch, client: Client) -> bytes:
+    def order(self, watch: OrderWatch, client: Client, spared: frozenset[int]) -> bytes:
         is_list = client.language == Language.CPP.name
-        key = (watch.order_id, is_list)
+        key = (watch.order_id, is_list, spared)
         if key not in self._made:
-            self._made[key] = _order_frame(watch, self._broker_name, is_list=is_list)
+            table = offset_table(watch, self._broker_name, spared)
+            self._made[key] = _order_frame(watch, table, is_list=is_list)
         return self._made[key]
 
 
@@ -173,8 +174,8 @@ def _find_member(state: BrokerState, visit: Visit) -> FindMember:
     return lambda: state.clients.member_at(visit.group, visit.connection)
 
 
-def offset_table(watch: OrderWatch, broker_name: str) -> OffsetTable:
-    """The targets of an order."""
+def offset_table(watch: OrderWatch, broker_name: str, spared: frozenset[int] = frozenset()) -> OffsetTable:
+    """The targets of an order, but for the queues ``spared``."""
     return OffsetTable(
         offset_table=ObjectKeyed(
             {
@@ -182,14 +183,14 @@ def offset_table(watch: OrderWatch, broker_name: str) -> OffsetTable:
                     target
                 )
                 for queue_id, target in watch.targets.items()
+                if queue_id not in spared
             }
         )
     )
 
 
-def _order_frame(watch: OrderWatch, broker_name: str, *, is_list: bool) -> bytes:
+def _order_frame(watch: OrderWatch, table: OffsetTable, *, is_list: bool) -> bytes:
     """Clients written in C++ can not read the table that all others read, and get a list."""
-    table = offset_table(watch, broker_name)
     header = ResetOffsetRequest(
         topic=watch.topic,
         group=watch.group,

@@ -31,6 +31,8 @@ class Receipt:
     """Those of the order's queues that it said it has, or was seen to have; None before it said."""
     seen: set[int] = field(default_factory=set[int])
     """Those in which it has done something since it was told."""
+    spared: frozenset[int] = frozenset()
+    """Those to which it was not sent when it came back, because the group has been there since."""
     old_offsets: dict[int, int] = field(default_factory=dict[int, int])
     next_offsets: dict[int, int] = field(default_factory=dict[int, int])
     """Where its pulls since then ended, by queue: a pull that goes on there is no move."""
@@ -55,6 +57,7 @@ class Receipt:
             version=int(saved.version) if saved.version.isdecimal() else 0,
             state=saved.state,
             told_ms=saved.told_ms,
+            told_count=1 if saved.told_ms else 0,
             confirmed_ms=saved.confirmed_ms,
             reason=saved.reason,
             queues={queue.queue_id: queue for queue in saved.queues},

@@ -18,7 +18,11 @@ A client has confirmed when that holds for each queue that it has. In broadcasti
 of the order. In clustering mode it is asked which it has (221), as it is told; one that has none has nothing
 to do. One that does not answer has confirmed when ``PATIENCE_MS`` are over and each queue in which it was
 seen meanwhile, one at least, has moved. A queue that another member was seen to read from its target is no
-longer one of those it was taken from.
+longer one of those it was taken from, whether that member was told or came later.
+
+**Who comes back** and has not followed is told once more. In clustering mode it is not sent to queues in which
+anybody was seen at the target since, for that would take the group back from where it has come; nor is one
+told that has failed.
 
 It has failed when it goes on elsewhere, by a pull or a commit, more than ``PATIENCE_MS`` after it was told; a
 proof that comes later still counts. One that does nothing stays told.
@@ -82,6 +86,11 @@ class OrderWatch:
     _by_connection: dict[Hashable, Receipt] = field(default_factory=dict[Hashable, Receipt], init=False)
     _at_target: set[tuple[Hashable, int]] = field(default_factory=set[tuple[Hashable, int]], init=False)
     _answered: set[tuple[Hashable, int]] = field(default_factory=set[tuple[Hashable, int]], init=False)
+    _reached: set[int] = field(default_factory=set[int], init=False)
+    """The queues in which a member was seen at the target, in clustering mode."""
+
+    def __post_init__(self) -> None:
+        self._reached = {queue_id for receipt in self.receipts for queue_id in receipt.queues}
 
     # Who is there
 
@@ -107,12 +116,14 @@ class OrderWatch:
                 return []
             receipt = self._add(client)
         if receipt.state is not ReceiptState.CONFIRMED:
-            return self._tell(receipt, client, now_ms, is_active=is_active)
+            return self._tell_again(receipt, client, now_ms, is_active=is_active)
         self._at_target |= {(client.connection, queue_id) for queue_id in self.targets}
         return []
 
     def on_left(self, connection: Hashable) -> bool:
         """A member has gone, or its connection has; whether it was one that is known."""
+        self._at_target = {place for place in self._at_target if place[0] != connection}
+        self._answered = {place for place in self._answered if place[0] != connection}
         receipt = self._by_connection.pop(connection, None)
         if receipt is None:
             return False
@@ -121,8 +132,6 @@ class OrderWatch:
             receipt.state = ReceiptState.PENDING
         if receipt.is_open:
             receipt.reason = "it left before it had moved"
-        self._at_target = {place for place in self._at_target if place[0] != connection}
-        self._answered = {place for place in self._answered if place[0] != connection}
         return True
 
     # What clients do
@@ -135,7 +144,9 @@ class OrderWatch:
             return True, []
         receipt = self._by_connection.get(commit.connection)
         if commit.offset == target:
-            return True, [] if receipt is None else self._moved(receipt, commit.queue_id, now_ms)
+            if receipt is None:
+                return True, self._stranger_moved(find_member(), commit.queue_id, now_ms)
+            return True, self._moved(receipt, commit.queue_id, now_ms)
         if receipt is None:
             return self._judge_stranger(commit, now_ms, find_member)
         if receipt.state is ReceiptState.FAILED:
@@ -145,9 +156,9 @@ class OrderWatch:
             return False, []
         return True, self._elsewhere(receipt, commit.queue_id, commit.offset, now_ms)
 
-    def on_query(self, connection: Hashable, queue_id: int) -> None:
+    def on_query(self, connection: Hashable, queue_id: int, find_member: FindMember) -> None:
         """A client is told where the group stands: that is where it goes on, in clustering mode."""
-        if not self.is_broadcast and queue_id in self.targets:
+        if not self.is_broadcast and queue_id in self.targets and find_member() is not None:
             self._at_target.add((connection, queue_id))
 
     def on_pull(
@@ -167,7 +178,7 @@ class OrderWatch:
         receipt, place = self._by_connection.get(connection), (connection, queue_id)
         if receipt is None:
             if asked == target and not self.is_broadcast:
-                self._at_target.add(place)
+                return self._stranger_moved(find_member(), queue_id, now_ms)
             is_judged = not self.is_broadcast and now_ms <= self.judges_until_ms
             has_moved = not is_judged or place in self._at_target
             return [] if has_moved else self._tell_stranger(find_member(), now_ms)
@@ -194,7 +205,7 @@ class OrderWatch:
         if receipt is None:
             if self.is_broadcast or now_ms > self.judges_until_ms:
                 return None
-        elif not receipt.is_open or queue_id in receipt.queues:
+        elif not receipt.is_open or queue_id in receipt.queues or queue_id in receipt.spared:
             return None
         else:
             receipt.state, receipt.told_ms, receipt.reason = ReceiptState.TOLD, now_ms, ""
@@ -211,6 +222,7 @@ class OrderWatch:
         if self.is_broadcast:
             return []
         receipt.owned = {queue_id for queue_id in offsets if queue_id in self.targets} | receipt.seen
+        receipt.owned -= receipt.spared
         if not receipt.owned:
             receipt.reason = "it has none of the queues"
         return self._settle(receipt, now_ms)
@@ -280,8 +292,30 @@ class OrderWatch:
                 return receipt
         return None
 
-    def _tell(
+    def _tell_again(
         self, receipt: Receipt, client: Client, now_ms: int, *, is_active: bool = False
+    ) -> list[Action]:
+        """It is back, and had not followed."""
+        if self.is_broadcast or not receipt.told_count:
+            return self._tell(receipt, client, now_ms, is_active=is_active)
+        if receipt.state is ReceiptState.FAILED:
+            return []
+        self._at_target |= {(client.connection, queue_id) for queue_id in receipt.queues}
+        had = self.targets.keys() if receipt.owned is None else receipt.owned
+        if had <= self._reached:
+            receipt.reason = "its queues went to others"
+            return self._confirm(receipt, now_ms)
+        spared = frozenset(self._reached)
+        return self._tell(receipt, client, now_ms, is_active=is_active, spared=spared)
+
+    def _tell(
+        self,
+        receipt: Receipt,
+        client: Client,
+        now_ms: int,
+        *,
+        is_active: bool = False,
+        spared: frozenset[int] = frozenset(),
     ) -> list[Action]:
         if is_active:
             return self._fail(receipt, "it pulls by itself: such consumers do not take orders")
@@ -290,6 +324,7 @@ class OrderWatch:
         if receipt.told_count >= MAX_TELLS:
             return self._fail(receipt, f"it was told {MAX_TELLS} times, and left each time")
         receipt.told_count += 1
+        receipt.spared = spared
         receipt.owned, receipt.next_offsets = None, {}
         receipt.seen.clear()
         if self.is_server_side:
@@ -299,13 +334,13 @@ class OrderWatch:
         if self.is_broadcast and receipt.says_itself:
             # Which queues it has is known, and where it stood it says in its receipt.
             return [TellClient(self, client)]
-        return [AskStanding(self, client), TellClient(self, client)]
+        return [AskStanding(self, client), TellClient(self, client, spared)]
 
     def _tell_stranger(self, client: Client | None, now_ms: int) -> list[Action]:
         """Of a member that is not known, and goes on elsewhere."""
         if client is None:
             return []
-        return self._tell(self._returned(client) or self._add(client), client, now_ms)
+        return self._tell_again(self._returned(client) or self._add(client), client, now_ms)
 
     def _judge_stranger(
         self, commit: Commit, now_ms: int, find_member: FindMember
@@ -330,20 +365,33 @@ class OrderWatch:
         if receipt.connection is not None:
             self._at_target.add((receipt.connection, queue_id))
         actions = self._settle(receipt, now_ms)
-        if self.is_broadcast:
-            return actions
+        return actions if self.is_broadcast else [*actions, *self._take_over(receipt, queue_id, now_ms)]
+
+    def _stranger_moved(self, client: Client | None, queue_id: int, now_ms: int) -> list[Action]:
+        """Somebody who was not told is at the target of a queue. Only a member can have taken it over."""
+        if client is None:
+            return []
+        self._at_target.add((client.connection, queue_id))
+        return self._take_over(client, queue_id, now_ms)
+
+    def _take_over(self, taker: Receipt | Client, queue_id: int, now_ms: int) -> list[Action]:
+        """A queue is read from its target by one, so that no other one is waited for there."""
+        self._reached.add(queue_id)
+        actions: list[Action] = []
         for other in self.receipts:
-            if other is receipt:
+            if other is taker:
                 continue
             other.seen.discard(queue_id)
             if other.owned is not None and queue_id in other.owned:
                 other.owned.discard(queue_id)
                 if not other.owned and other.is_open:
-                    other.reason = f"its queues went to others, the last to {receipt.client_id}"
+                    other.reason = f"its queues went to others, the last to {taker.client_id}"
                 actions += self._settle(other, now_ms)
         return actions
 
     def _elsewhere(self, receipt: Receipt, queue_id: int, offset: int, now_ms: int) -> list[Action]:
+        if queue_id in receipt.spared:
+            return []
         receipt.seen.add(queue_id)
         if receipt.owned is not None:
             receipt.owned.add(queue_id)

@@ -67,7 +67,7 @@ class Story:
         return self.watch.on_standing(client.connection, offsets, self.now_ms)
 
     def query(self, client: Client, queue_id: int = 0) -> None:
-        self.watch.on_query(client.connection, queue_id)
+        self.watch.on_query(client.connection, queue_id, lambda: self.members.get(client.connection))
 
     def state(self, client: Client) -> ReceiptState:
         (receipt,) = [it for it in self.watch.receipts if it.client_id == client.client_id]
@@ -236,7 +236,79 @@ def test_a_queue_that_another_reads_from_its_target_is_no_longer_waited_for() ->
     assert story.state(after) is ReceiptState.TOLD
 
 
+def test_a_queue_that_a_newcomer_takes_over_at_its_target_is_no_longer_waited_for() -> None:
+    client, newcomer = _client("c1"), _client("c2")
+    story = Story(client)
+    story.members[newcomer.connection] = newcomer
+    story.stands(client, q0=150, q1=250)
+    story.pull(newcomer, 200, queue_id=1)
+    story.commit(client, 100)
+    assert story.state(client) is ReceiptState.CONFIRMED
+
+
+def test_what_somebody_does_who_is_no_member_takes_no_queue_over() -> None:
+    client, operator = _client("c1"), _client("o9")
+    story = Story(client)
+    story.stands(client, q0=150)
+    story.pull(operator, 100)
+    story.commit(operator, 100, is_one_way=False)
+    assert story.state(client) is ReceiptState.TOLD
+
+
 # Those who come and go
+
+
+def test_who_returns_is_not_sent_back_where_the_group_has_been_since() -> None:
+    client, newcomer, returned = _client("c1"), _client("c2"), _client("c1", port=2)
+    story = Story(client)
+    story.members |= {newcomer.connection: newcomer, returned.connection: returned}
+    story.pull(newcomer, 200, queue_id=1)
+    story.watch.on_left(client.connection)
+    actions = story.watch.on_member(returned, LATE_MS, is_broadcast=False)
+    assert TellClient(story.watch, returned, frozenset({1})) in actions
+    story.now_ms = 2 * LATE_MS
+    story.pull(returned, 900, queue_id=1)
+    assert story.state(returned) is ReceiptState.TOLD
+    story.stands(returned, q0=150, q1=900)
+    story.commit(returned, 100)
+    assert story.state(returned) is ReceiptState.CONFIRMED
+
+
+def test_who_returns_and_has_nothing_left_to_go_to_is_not_told() -> None:
+    client, newcomer, returned = _client("c1"), _client("c2"), _client("c1", port=2)
+    story = Story(client)
+    story.members[newcomer.connection] = newcomer
+    story.stands(client, q0=150)
+    story.watch.on_left(client.connection)
+    story.commit(newcomer, 100)
+    actions = story.watch.on_member(returned, LATE_MS, is_broadcast=False)
+    assert [type(action) for action in actions] == [NoteReceipt]
+    assert (story.state(client), story.reason(client)) == (
+        ReceiptState.CONFIRMED,
+        "its queues went to others",
+    )
+
+
+def test_in_clustering_who_has_failed_is_not_told_again() -> None:
+    client, returned = _client(), _client(port=2)
+    story = Story(client)
+    story.now_ms = LATE_MS
+    story.pull(client, 150)
+    story.watch.on_left(client.connection)
+    assert story.watch.on_member(returned, LATE_MS, is_broadcast=False) == []
+    assert story.state(returned) is ReceiptState.FAILED
+
+
+def test_nothing_is_kept_of_who_was_not_told_and_has_left() -> None:
+    story = Story()
+    newcomer, operator = _client("c1"), _client("o9")
+    story.members = {newcomer.connection: newcomer}
+    story.query(newcomer)
+    story.watch.on_left(newcomer.connection)
+    story.query(operator)
+    assert not story.commit(newcomer, 150)
+    story.members[operator.connection] = operator
+    assert not story.commit(operator, 150)
 
 
 @pytest.mark.behaviour("S4-30", "S4-50")
