@@ -14,6 +14,7 @@ from tanist.broker.offsets import check_client_may_commit
 from tanist.broker.queue_look import queue_bounds
 from tanist.broker.resets.carrying import carry_out, offset_table
 from tanist.broker.resets.order import GroupStanding, ResetOrder
+from tanist.broker.resets.receipts import host_of
 from tanist.broker.resets.table import Decision
 from tanist.broker.resets.targets import END, check_has_offsets, check_targets, targets_at_time
 from tanist.broker.state import BrokerState
@@ -71,7 +72,7 @@ class ResetHandler:
         request = command.header(ResetOffsetRequest)
         group, topic = request.group, request.topic
         config = self._check(group, topic)
-        caller = self._who(command, connection.peer)
+        caller = self._who(command, connection, connection.peer)
         _log.info(
             "[reset-offset] reset offset started by %s. topic=%s, group=%s, timestamp=%d, isForce=%s",
             *(caller, topic, group, request.timestamp_ms, str(request.is_force).lower()),
@@ -123,7 +124,7 @@ class ResetHandler:
         if not 0 < request.expires_after_ms <= MAX_EXPIRY_MS:
             raise _wrong(f"expiresAfterMillis {request.expires_after_ms}; use 1 to {MAX_EXPIRY_MS}")
         now_ms = self._state.clock.now_ms()
-        caller = self._who(command, request.caller)
+        caller = self._who(command, connection, request.caller)
         order = ResetOrder(
             ResetOrderView(
                 order_id=request.order_id,
@@ -156,7 +157,7 @@ class ResetHandler:
         request = command.header(DecideResetRequest)
         decision = Decision(
             order_id=request.order_id,
-            decider=shown(self._who(command, request.decider)),
+            decider=shown(self._who(command, connection, request.decider)),
             address=connection.peer,
             is_approved=request.is_approved,
             reason=shown(request.reason),
@@ -315,10 +316,13 @@ class ResetHandler:
         needs_approval = self._state.settings.reset_needs_approval
         return ResetState.WAITING if needs_approval else ResetState.APPLIED
 
-    def _who(self, command: Command, said: str) -> str:
-        """Whose request it is: where accounts are checked, whose account it is."""
+    def _who(self, command: Command, connection: Connection, said: str) -> str:
+        """Whose request it is: where accounts are checked, whose account signed it.
+
+        The guard leaves only such a key. Without one the caller's address is trusted, and all that is known.
+        """
         if self._state.settings.acl_enable:
-            return command.ext.get(ACCESS_KEY, "")
+            return command.ext.get(ACCESS_KEY) or f"trusted address {host_of(connection.peer)}"
         return said
 
 

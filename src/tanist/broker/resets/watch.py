@@ -20,9 +20,9 @@ to do. One that does not answer has confirmed when ``PATIENCE_MS`` are over and 
 seen meanwhile, one at least, has moved. A queue that another member was seen to read from its target is no
 longer one of those it was taken from, whether that member was told or came later.
 
-**Who comes back** and has not followed is told once more. In clustering mode it is not sent to queues in which
-anybody was seen at the target since, for that would take the group back from where it has come; nor is one
-told that has failed.
+**Who comes back** and has not followed is told once more. In clustering mode it is not sent to queues in
+which anybody was seen at the target since, for that would take the group back from where it has come; nor is
+one told that has failed.
 
 It has failed when it goes on elsewhere, by a pull or a commit, more than ``PATIENCE_MS`` after it was told; a
 proof that comes later still counts. One that does nothing stays told.
@@ -144,9 +144,12 @@ class OrderWatch:
             return True, []
         receipt = self._by_connection.get(commit.connection)
         if commit.offset == target:
-            if receipt is None:
-                return True, self._stranger_moved(find_member(), commit.queue_id, now_ms)
-            return True, self._moved(receipt, commit.queue_id, now_ms)
+            moved = (
+                self._stranger_moved(find_member(), commit.queue_id, now_ms)
+                if receipt is None
+                else self._moved(receipt, commit.queue_id, now_ms)
+            )
+            return True, moved
         if receipt is None:
             return self._judge_stranger(commit, now_ms, find_member)
         if receipt.state is ReceiptState.FAILED:
