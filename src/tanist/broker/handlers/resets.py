@@ -13,6 +13,7 @@ import msgspec
 from tanist.broker.offsets import check_client_may_commit
 from tanist.broker.queue_look import queue_bounds
 from tanist.broker.resets.carrying import carry_out, offset_table
+from tanist.broker.resets.moment import moment_of
 from tanist.broker.resets.order import GroupStanding, ResetOrder
 from tanist.broker.resets.receipts import host_of
 from tanist.broker.resets.table import Decision
@@ -191,7 +192,7 @@ class ResetHandler:
         said = decode_java_json(command.body, QueueReceipts)
         if said.failure:
             said = msgspec.structs.replace(said, failure=shown(said.failure))
-        carry_out(self._state, order.watch.on_receipt(client, said, self._state.clock.now_ms()))
+        carry_out(self._state, order.watch.on_receipt(client, said, moment_of(self._state.clock)))
         self._state.resets.touched(order.watch)
         return command.reply()
 
@@ -199,11 +200,11 @@ class ResetHandler:
 
     def _take(self, order: ResetOrder) -> ResetOrder:
         """Take an order in and, unless it waits or was there, apply it."""
-        state, now_ms = self._state, self._state.clock.now_ms()
-        taken = state.resets.add(order, now_ms)
+        state, now = self._state, moment_of(self._state.clock)
+        taken = state.resets.add(order, now.wall_ms)
         if taken is not order or order.is_waiting:
             return taken
-        carry_out(state, state.resets.apply(order, self._standing(order), now_ms))
+        carry_out(state, state.resets.apply(order, self._standing(order), now))
         return order
 
     def _apply_approved(self, order: ResetOrder) -> None:
@@ -221,7 +222,7 @@ class ResetHandler:
             state.resets.retarget(order, self._targets(again, config))
         else:
             self._check_targets(config, record.targets)
-        carry_out(state, state.resets.apply(order, self._standing(order), state.clock.now_ms()))
+        carry_out(state, state.resets.apply(order, self._standing(order), moment_of(state.clock)))
 
     def _standing(self, order: ResetOrder) -> GroupStanding:
         state, group, topic = self._state, order.record.group, order.record.topic

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import msgspec
 
 from tanist.broker.consumer_group import Client
+from tanist.broker.resets.moment import Moment
 from tanist.broker.resets.order_file import SavedOrder
 from tanist.broker.resets.receipts import Receipt
-from tanist.broker.resets.watch import OrderWatch
+from tanist.broker.resets.watch import PATIENCE_MS, OrderWatch
 from tanist.protocol.bodies.reset import ResetOrderView, ResetState
 
 
@@ -78,7 +79,7 @@ class ResetOrder:
     def change(self, **news: object) -> None:
         self.record = msgspec.structs.replace(self.record, **news)
 
-    def make_watch(self, standing: GroupStanding, *, judges_until_ms: int) -> OrderWatch:
+    def make_watch(self, standing: GroupStanding, now: Moment) -> OrderWatch:
         targets = {wanted.queue_id: int(wanted.target) for wanted in self.record.targets}
         self.is_server_side = standing.is_server_side
         self.watch = OrderWatch(
@@ -91,8 +92,8 @@ class ResetOrder:
             is_server_side=standing.is_server_side,
             timestamp_ms=self.timestamp_ms,
             is_forced=self.record.is_forced,
-            applied_ms=self.record.applied_ms,
-            judges_until_ms=judges_until_ms,
+            applied_at_ms=now.steady_ms,
+            judges_until_ms=now.steady_ms + PATIENCE_MS,
             is_model_known=standing.is_model_known,
         )
         return self.watch
@@ -130,9 +131,8 @@ class ResetOrder:
                 is_server_side=saved.is_server_side,
                 timestamp_ms=saved.timestamp_ms,
                 is_forced=view.is_forced,
-                applied_ms=view.applied_ms,
-                # Who moved before the start and who came anew can not be told apart any more.
-                judges_until_ms=0,
+                # Who moved before the start and who came anew can not be told apart any more: nobody is
+                # judged, and nothing is held back of who is not told again.
                 is_model_known=view.is_broadcast or bool(view.receipts or view.before),
                 receipts=[Receipt.restored(receipt) for receipt in view.receipts],
             )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from tanist.broker.consumer_group import Client, ClientConnection
+from tanist.broker.resets.moment import LONG_AGO_MS, Moment
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.reset import ClientReceipt, QueueReceipt, ReceiptState
 from tanist.protocol.codes import Language, Version
@@ -22,6 +23,8 @@ class Receipt:
     connection: ClientConnection | None = None
     state: ReceiptState = ReceiptState.PENDING
     told_ms: int = 0
+    told_at_ms: int = LONG_AGO_MS
+    """The same on the steady clock. Who was told before a restart is not waited for on its account."""
     told_count: int = 0
     confirmed_ms: int = 0
     reason: str = ""
@@ -86,6 +89,11 @@ class Receipt:
         is_old_4 = self.version < Version.V4_9_8
         is_old_5 = Version.V5_0_0 <= self.version < Version.V5_2_0
         return self.language == Language.JAVA.name and (is_old_4 or is_old_5)
+
+    def told(self, now: Moment) -> None:
+        """It is told, and has yet to follow."""
+        self.state, self.reason = ReceiptState.TOLD, ""
+        self.told_ms, self.told_at_ms = now
 
     def moved(self, queue_id: int, target: int) -> None:
         """It was seen at the target of a queue."""

@@ -17,11 +17,12 @@ import msgspec
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.resets.actions import Action, NoteReceipt
 from tanist.broker.resets.audit import AuditEntry, AuditEvent
+from tanist.broker.resets.moment import Moment
 from tanist.broker.resets.order import GroupStanding, ResetOrder
 from tanist.broker.resets.order_file import OrderFile, SavedOrder
 from tanist.broker.resets.order_saving import OrderSaving
 from tanist.broker.resets.targets import found_elsewhere
-from tanist.broker.resets.watch import PATIENCE_MS, OrderWatch
+from tanist.broker.resets.watch import OrderWatch
 from tanist.errors import DiskFull, ResponseError
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.reset import QueueTarget, ReceiptState, ResetOrderView, ResetState
@@ -99,7 +100,7 @@ class OrderTable:
             self._changed(order)
         return order
 
-    def apply(self, order: ResetOrder, standing: GroupStanding, now_ms: int) -> list[Action]:
+    def apply(self, order: ResetOrder, standing: GroupStanding, now: Moment) -> list[Action]:
         """Compare and set all queues of an order, and begin to watch its clients.
 
         Raises ResponseError, and nothing is done, if it can not be saved, or the offsets find no room.
@@ -112,7 +113,7 @@ class OrderTable:
         if moved and not was.is_forced:
             order.change(state=ResetState.MOVED)
             self._note(
-                AuditEvent.MOVED, order, now_ms, reason=f"it stood elsewhere in queues {sorted(moved)}"
+                AuditEvent.MOVED, order, now.wall_ms, reason=f"it stood elsewhere in queues {sorted(moved)}"
             )
             self._save_or_undo(order, was)
             self._changed(order)
@@ -123,9 +124,12 @@ class OrderTable:
             if not standing.is_broadcast and (found := standing.stands_at(wanted.queue_id)) is not None
         }
         order.change(
-            state=ResetState.APPLIED, applied_ms=now_ms, before=before, is_broadcast=standing.is_broadcast
+            state=ResetState.APPLIED,
+            applied_ms=now.wall_ms,
+            before=before,
+            is_broadcast=standing.is_broadcast,
         )
-        self._note(AuditEvent.APPLIED, order, now_ms)
+        self._note(AuditEvent.APPLIED, order, now.wall_ms)
         order.are_offsets_saved = standing.is_broadcast
         self._save_or_undo(order, was)
         if not standing.is_broadcast:
@@ -134,10 +138,10 @@ class OrderTable:
             except ResponseError:
                 self._forget(order, was)
                 raise
-        actions = self._supersede(order, now_ms)
-        watch = order.make_watch(standing, judges_until_ms=now_ms + PATIENCE_MS)
+        actions = self._supersede(order, now.wall_ms)
+        watch = order.make_watch(standing, now)
         self._watch(watch)
-        actions += watch.begin(standing.members, now_ms)
+        actions += watch.begin(standing.members, now)
         self._changed(order)
         return actions
 
@@ -201,26 +205,26 @@ class OrderTable:
         if (order := self._orders.get(watch.order_id)) is not None:
             self._changed(order)
 
-    def on_tick(self, now_ms: int) -> list[Action]:
+    def on_tick(self, now: Moment) -> list[Action]:
         """End what has lasted long enough. To be called every few seconds."""
         actions: list[Action] = []
         for order in self._orders.values():
             record, watch = order.record, order.watch
-            is_over = 0 < record.expires_ms <= now_ms
+            is_over = 0 < record.expires_ms <= now.wall_ms
             if order.is_waiting and is_over:
                 order.change(state=ResetState.REJECTED, decision_reason="nobody decided in time")
-                self._note(AuditEvent.REJECTED, order, now_ms, who="", reason="nobody decided in time")
+                self._note(AuditEvent.REJECTED, order, now.wall_ms, who="", reason="nobody decided in time")
                 self._changed(order)
             if watch is None or record.state is not ResetState.APPLIED:
                 continue
-            actions += watch.on_tick(now_ms)
+            actions += watch.on_tick(now)
             if is_over:
                 if order.is_missing_somebody:
                     order.change(state=ResetState.EXPIRED)
-                    self._note(AuditEvent.EXPIRED, order, now_ms, who="")
+                    self._note(AuditEvent.EXPIRED, order, now.wall_ms, who="")
                     self._changed(order)
                 self._unwatch(watch)
-            elif watch.is_over(now_ms):
+            elif watch.is_over(now):
                 self._unwatch(watch)
         return actions
 

@@ -40,6 +40,7 @@ from dataclasses import dataclass, field
 
 from tanist.broker.consumer_group import Client, ClientConnection
 from tanist.broker.resets.actions import Action, AskStanding, NoteReceipt, TellClient, WakePulls
+from tanist.broker.resets.moment import LONG_AGO_MS, Moment
 from tanist.broker.resets.receipts import MAX_TELLS, Receipt, host_of
 from tanist.protocol.bodies.reset import QueueReceipts, ReceiptState
 from tanist.protocol.codes import Version
@@ -77,9 +78,9 @@ class OrderWatch:
     """Whether clients are told by the answers to their pulls, and nothing is sent to them."""
     timestamp_ms: int = -1
     is_forced: bool = False
-    applied_ms: int = 0
-    judges_until_ms: int = 0
-    """Until then members of which nothing is known are judged by what they do."""
+    applied_at_ms: int = LONG_AGO_MS
+    judges_until_ms: int = LONG_AGO_MS
+    """Until then members of which nothing is known are judged by what they do. Both on the steady clock."""
     is_model_known: bool = True
     """Whether the group has said that it broadcasts, or not; if not, its next member does."""
     receipts: list[Receipt] = field(default_factory=list[Receipt])
@@ -94,15 +95,15 @@ class OrderWatch:
 
     # Who is there
 
-    def begin(self, clients: Iterable[tuple[Client, bool]], now_ms: int) -> list[Action]:
+    def begin(self, clients: Iterable[tuple[Client, bool]], now: Moment) -> list[Action]:
         """The order is applied, and these are the group's members; of each whether it pulls by itself."""
         actions: list[Action] = []
         for client, is_active in clients:
-            actions += self._tell(self._add(client), client, now_ms, is_active=is_active)
+            actions += self._tell(self._add(client), client, now, is_active=is_active)
         return [*actions, WakePulls(self)] if self.is_server_side else actions
 
     def on_member(
-        self, client: Client, now_ms: int, *, is_broadcast: bool, is_active: bool = False
+        self, client: Client, now: Moment, *, is_broadcast: bool, is_active: bool = False
     ) -> list[Action]:
         """A member is there, as its heartbeat says."""
         if client.connection in self._by_connection:
@@ -116,7 +117,7 @@ class OrderWatch:
                 return []
             receipt = self._add(client)
         if receipt.state is not ReceiptState.CONFIRMED:
-            return self._tell_again(receipt, client, now_ms, is_active=is_active)
+            return self._tell_again(receipt, client, now, is_active=is_active)
         self._at_target |= {(client.connection, queue_id) for queue_id in self.targets}
         return []
 
@@ -136,7 +137,7 @@ class OrderWatch:
 
     # What clients do
 
-    def may_commit(self, commit: Commit, now_ms: int, find_member: FindMember) -> tuple[bool, list[Action]]:
+    def may_commit(self, commit: Commit, now: Moment, find_member: FindMember) -> tuple[bool, list[Action]]:
         """Whether a commit counts, and what follows from it."""
         target = self.targets.get(commit.queue_id)
         place = (commit.connection, commit.queue_id)
@@ -145,19 +146,19 @@ class OrderWatch:
         receipt = self._by_connection.get(commit.connection)
         if commit.offset == target:
             moved = (
-                self._stranger_moved(find_member(), commit.queue_id, now_ms)
+                self._stranger_moved(find_member(), commit.queue_id, now)
                 if receipt is None
-                else self._moved(receipt, commit.queue_id, now_ms)
+                else self._moved(receipt, commit.queue_id, now)
             )
             return True, moved
         if receipt is None:
-            return self._judge_stranger(commit, now_ms, find_member)
+            return self._judge_stranger(commit, now, find_member)
         if receipt.state is ReceiptState.FAILED:
             return True, []
-        if now_ms - max(receipt.told_ms, self.applied_ms) <= PATIENCE_MS:
+        if now.steady_ms - max(receipt.told_at_ms, self.applied_at_ms) <= PATIENCE_MS:
             receipt.seen.add(commit.queue_id)
             return False, []
-        return True, self._elsewhere(receipt, commit.queue_id, commit.offset, now_ms)
+        return True, self._elsewhere(receipt, commit.queue_id, commit.offset, now)
 
     def on_query(self, connection: Hashable, queue_id: int, find_member: FindMember) -> None:
         """A client is told where the group stands: that is where it goes on, in clustering mode."""
@@ -171,7 +172,7 @@ class OrderWatch:
         asked: int,
         next_offset: int,
         *,
-        now_ms: int,
+        now: Moment,
         find_member: FindMember,
     ) -> list[Action]:
         """A client pulls from ``asked``, and goes on at ``next_offset``."""
@@ -181,19 +182,19 @@ class OrderWatch:
         receipt, place = self._by_connection.get(connection), (connection, queue_id)
         if receipt is None:
             if asked == target and not self.is_broadcast:
-                return self._stranger_moved(find_member(), queue_id, now_ms)
-            is_judged = not self.is_broadcast and now_ms <= self.judges_until_ms
+                return self._stranger_moved(find_member(), queue_id, now)
+            is_judged = not self.is_broadcast and now.steady_ms <= self.judges_until_ms
             has_moved = not is_judged or place in self._at_target
-            return [] if has_moved else self._tell_stranger(find_member(), now_ms)
+            return [] if has_moved else self._tell_stranger(find_member(), now)
         is_new = queue_id not in receipt.queues
         if is_new and asked == target and receipt.next_offsets.get(queue_id) != target:
-            return self._moved(receipt, queue_id, now_ms)
+            return self._moved(receipt, queue_id, now)
         if not is_new or place in self._at_target:
             return []
         receipt.next_offsets[queue_id] = next_offset
-        return self._elsewhere(receipt, queue_id, asked, now_ms)
+        return self._elsewhere(receipt, queue_id, asked, now)
 
-    def take_pending(self, connection: Hashable, queue_id: int, asked: int, now_ms: int) -> int | None:
+    def take_pending(self, connection: Hashable, queue_id: int, asked: int, now: Moment) -> int | None:
         """Where to send a client that pulls from ``asked``; None if it is to be answered as always.
 
         In broadcasting mode each client is sent once in each queue. So it is in clustering mode, where only
@@ -206,17 +207,18 @@ class OrderWatch:
         if place in self._answered or place in self._at_target:
             return None
         if receipt is None:
-            if self.is_broadcast or now_ms > self.judges_until_ms:
+            if self.is_broadcast or now.steady_ms > self.judges_until_ms:
                 return None
         elif not receipt.is_open or queue_id in receipt.queues or queue_id in receipt.spared:
             return None
         else:
-            receipt.state, receipt.told_ms, receipt.reason = ReceiptState.TOLD, now_ms, ""
+            if receipt.state is ReceiptState.PENDING:
+                receipt.told(now)
             receipt.seen.add(queue_id)
         self._answered.add(place)
         return target
 
-    def on_standing(self, connection: Hashable, offsets: Mapping[int, int], now_ms: int) -> list[Action]:
+    def on_standing(self, connection: Hashable, offsets: Mapping[int, int], now: Moment) -> list[Action]:
         """A client says where it stood when it was told, by queue."""
         receipt = self._by_connection.get(connection)
         if receipt is None or not receipt.is_open:
@@ -228,9 +230,9 @@ class OrderWatch:
         receipt.owned -= receipt.spared
         if not receipt.owned:
             receipt.reason = "it has none of the queues"
-        return self._settle(receipt, now_ms)
+        return self._settle(receipt, now)
 
-    def on_receipt(self, client: Client, said: QueueReceipts, now_ms: int) -> list[Action]:
+    def on_receipt(self, client: Client, said: QueueReceipts, now: Moment) -> list[Action]:
         """A client says itself what it did. Once more is fine: it may have taken its first message since."""
         receipt = self._by_connection.get(client.connection) or self._returned(client) or self._add(client)
         was_confirmed = receipt.state is ReceiptState.CONFIRMED
@@ -249,18 +251,18 @@ class OrderWatch:
         if was_confirmed:
             return []
         receipt.reason = "" if receipt.queues else "it has none of the queues"
-        return self._confirm(receipt, now_ms)
+        return self._confirm(receipt, now)
 
-    def on_tick(self, now_ms: int) -> list[Action]:
+    def on_tick(self, now: Moment) -> list[Action]:
         """Time has passed: who was seen to move and did not say what it has, or did, may have confirmed."""
         actions: list[Action] = []
         for receipt in self.receipts:
-            if receipt.state is not ReceiptState.TOLD or now_ms - receipt.told_ms <= PATIENCE_MS:
+            if receipt.state is not ReceiptState.TOLD or now.steady_ms - receipt.told_at_ms <= PATIENCE_MS:
                 continue
             if self.is_broadcast or receipt.owned is not None:
-                actions += self._settle(receipt, now_ms)
+                actions += self._settle(receipt, now)
             elif receipt.seen and receipt.seen <= receipt.queues.keys():
-                actions += self._confirm(receipt, now_ms)
+                actions += self._confirm(receipt, now)
         return actions
 
     def supersede(self, order_id: str) -> list[Action]:
@@ -271,9 +273,9 @@ class OrderWatch:
                 actions += self._fail(receipt, f"order {order_id} came before it had moved")
         return actions
 
-    def is_over(self, now_ms: int) -> bool:
+    def is_over(self, now: Moment) -> bool:
         """Whether there is nothing left to watch. In broadcasting mode others may come all the time."""
-        is_quiet = now_ms > max(self.judges_until_ms, self.applied_ms + PATIENCE_MS)
+        is_quiet = now.steady_ms > max(self.judges_until_ms, self.applied_at_ms + PATIENCE_MS)
         is_settled = not any(receipt.is_open for receipt in self.receipts)
         return self.is_model_known and not self.is_broadcast and is_quiet and is_settled
 
@@ -296,26 +298,26 @@ class OrderWatch:
         return None
 
     def _tell_again(
-        self, receipt: Receipt, client: Client, now_ms: int, *, is_active: bool = False
+        self, receipt: Receipt, client: Client, now: Moment, *, is_active: bool = False
     ) -> list[Action]:
         """It is back, and had not followed."""
         if self.is_broadcast or not receipt.told_count:
-            return self._tell(receipt, client, now_ms, is_active=is_active)
+            return self._tell(receipt, client, now, is_active=is_active)
         if receipt.state is ReceiptState.FAILED:
             return []
         self._at_target |= {(client.connection, queue_id) for queue_id in receipt.queues}
         had = self.targets.keys() if receipt.owned is None else receipt.owned
         if had <= self._reached:
             receipt.reason = "its queues went to others"
-            return self._confirm(receipt, now_ms)
+            return self._confirm(receipt, now)
         spared = frozenset(self._reached)
-        return self._tell(receipt, client, now_ms, is_active=is_active, spared=spared)
+        return self._tell(receipt, client, now, is_active=is_active, spared=spared)
 
     def _tell(
         self,
         receipt: Receipt,
         client: Client,
-        now_ms: int,
+        now: Moment,
         *,
         is_active: bool = False,
         spared: frozenset[int] = frozenset(),
@@ -333,51 +335,51 @@ class OrderWatch:
         if self.is_server_side:
             receipt.state, receipt.reason = ReceiptState.PENDING, "it is told when it pulls next"
             return [AskStanding(self, client)]
-        receipt.state, receipt.told_ms, receipt.reason = ReceiptState.TOLD, now_ms, ""
+        receipt.told(now)
         if self.is_broadcast and receipt.says_itself:
             # Which queues it has is known, and where it stood it says in its receipt.
             return [TellClient(self, client)]
         return [AskStanding(self, client), TellClient(self, client, spared)]
 
-    def _tell_stranger(self, client: Client | None, now_ms: int) -> list[Action]:
+    def _tell_stranger(self, client: Client | None, now: Moment) -> list[Action]:
         """Of a member that is not known, and goes on elsewhere."""
         if client is None:
             return []
-        return self._tell_again(self._returned(client) or self._add(client), client, now_ms)
+        return self._tell_again(self._returned(client) or self._add(client), client, now)
 
     def _judge_stranger(
-        self, commit: Commit, now_ms: int, find_member: FindMember
+        self, commit: Commit, now: Moment, find_member: FindMember
     ) -> tuple[bool, list[Action]]:
         client = find_member()
         if client is not None:
-            if now_ms > self.judges_until_ms:
+            if now.steady_ms > self.judges_until_ms:
                 return True, []
-            return False, self._tell_stranger(client, now_ms)
+            return False, self._tell_stranger(client, now)
         # A client may commit on another connection than the one on which it is a member.
         host = host_of(commit.connection.peer)
         is_likely_a_client = commit.is_one_way and any(
             receipt.is_open
             and receipt.host == host
-            and now_ms - max(receipt.told_ms, self.applied_ms) <= PATIENCE_MS
+            and now.steady_ms - max(receipt.told_at_ms, self.applied_at_ms) <= PATIENCE_MS
             for receipt in self.receipts
         )
         return not is_likely_a_client, []
 
-    def _moved(self, receipt: Receipt, queue_id: int, now_ms: int) -> list[Action]:
+    def _moved(self, receipt: Receipt, queue_id: int, now: Moment) -> list[Action]:
         receipt.moved(queue_id, self.targets[queue_id])
         if receipt.connection is not None:
             self._at_target.add((receipt.connection, queue_id))
-        actions = self._settle(receipt, now_ms)
-        return actions if self.is_broadcast else [*actions, *self._take_over(receipt, queue_id, now_ms)]
+        actions = self._settle(receipt, now)
+        return actions if self.is_broadcast else [*actions, *self._take_over(receipt, queue_id, now)]
 
-    def _stranger_moved(self, client: Client | None, queue_id: int, now_ms: int) -> list[Action]:
+    def _stranger_moved(self, client: Client | None, queue_id: int, now: Moment) -> list[Action]:
         """Somebody who was not told is at the target of a queue. Only a member can have taken it over."""
         if client is None:
             return []
         self._at_target.add((client.connection, queue_id))
-        return self._take_over(client, queue_id, now_ms)
+        return self._take_over(client, queue_id, now)
 
-    def _take_over(self, taker: Receipt | Client, queue_id: int, now_ms: int) -> list[Action]:
+    def _take_over(self, taker: Receipt | Client, queue_id: int, now: Moment) -> list[Action]:
         """A queue is read from its target by one, so that no other one is waited for there."""
         self._reached.add(queue_id)
         actions: list[Action] = []
@@ -389,16 +391,16 @@ class OrderWatch:
                 other.owned.discard(queue_id)
                 if not other.owned and other.is_open:
                     other.reason = f"its queues went to others, the last to {taker.client_id}"
-                actions += self._settle(other, now_ms)
+                actions += self._settle(other, now)
         return actions
 
-    def _elsewhere(self, receipt: Receipt, queue_id: int, offset: int, now_ms: int) -> list[Action]:
+    def _elsewhere(self, receipt: Receipt, queue_id: int, offset: int, now: Moment) -> list[Action]:
         if queue_id in receipt.spared:
             return []
         receipt.seen.add(queue_id)
         if receipt.owned is not None:
             receipt.owned.add(queue_id)
-        if receipt.state is not ReceiptState.TOLD or now_ms - receipt.told_ms <= PATIENCE_MS:
+        if receipt.state is not ReceiptState.TOLD or now.steady_ms - receipt.told_at_ms <= PATIENCE_MS:
             return []
         reason = f"it goes on at {offset} in queue {queue_id}, and not at {self.targets[queue_id]}"
         if self.is_broadcast and receipt.is_deaf_in_broadcasting:
@@ -408,18 +410,18 @@ class OrderWatch:
             )
         return self._fail(receipt, reason)
 
-    def _settle(self, receipt: Receipt, now_ms: int) -> list[Action]:
+    def _settle(self, receipt: Receipt, now: Moment) -> list[Action]:
         required = self.observable if self.is_broadcast else receipt.owned
         has_moved = required is not None and required <= receipt.queues.keys()
         if not has_moved or receipt.state is ReceiptState.CONFIRMED or receipt.connection is None:
             return []
         is_awaited = receipt.says_itself and not self.is_server_side
-        if is_awaited and now_ms - receipt.told_ms <= PATIENCE_MS:
+        if is_awaited and now.steady_ms - receipt.told_at_ms <= PATIENCE_MS:
             return []
-        return self._confirm(receipt, now_ms)
+        return self._confirm(receipt, now)
 
-    def _confirm(self, receipt: Receipt, now_ms: int) -> list[Action]:
-        receipt.state, receipt.confirmed_ms = ReceiptState.CONFIRMED, now_ms
+    def _confirm(self, receipt: Receipt, now: Moment) -> list[Action]:
+        receipt.state, receipt.confirmed_ms = ReceiptState.CONFIRMED, now.wall_ms
         if receipt.queues:
             receipt.reason = ""
         return [NoteReceipt(self, receipt)]

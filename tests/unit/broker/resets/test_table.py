@@ -1,12 +1,17 @@
+import dataclasses
+
 import pytest
 
+from tanist.broker.consumer_group import Client
 from tanist.broker.resets import table as tables
+from tanist.broker.resets.moment import Moment
 from tanist.broker.resets.order import GroupStanding, ResetOrder
 from tanist.broker.resets.table import OrderTable
-from tanist.broker.resets.watch import PATIENCE_MS
+from tanist.broker.resets.watch import PATIENCE_MS, Commit
 from tanist.errors import ResponseError
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.reset import QueueTarget, ResetOrderView, ResetState
+from tests.support.fake_connection import FakeConnection
 
 NOBODY = GroupStanding(
     stands_at=lambda _queue_id: 8,
@@ -37,7 +42,7 @@ def _order(order_id: str, state: ResetState = ResetState.APPLIED, group: str = "
 
 
 def _apply(table: OrderTable, order: ResetOrder, now_ms: int = 0) -> None:
-    table.apply(table.add(order, now_ms), NOBODY, now_ms)
+    table.apply(table.add(order, now_ms), NOBODY, Moment(now_ms, now_ms))
 
 
 def test_the_oldest_order_that_is_done_with_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +50,7 @@ def test_the_oldest_order_that_is_done_with_makes_room(monkeypatch: pytest.Monke
     table = OrderTable()
     _apply(table, _order("done"))
     table.add(_order("waiting", ResetState.WAITING), 0)
-    table.on_tick(PATIENCE_MS + 1)
+    table.on_tick(Moment(0, PATIENCE_MS + 1))
     assert table.watched == {}
     _apply(table, _order("new"))
     assert [order.order_id for order in table.orders()] == ["waiting", "new"]
@@ -77,7 +82,7 @@ def test_offsets_for_which_there_is_no_room_leave_no_order_behind() -> None:
         is_server_side=False,
     )
     with pytest.raises(ResponseError, match="OVERLOAD"):
-        table.apply(order, standing, 0)
+        table.apply(order, standing, Moment(0, 0))
     assert (table.orders(), table.watched) == ([], {})
 
 
@@ -89,3 +94,15 @@ def test_the_version_grows_with_each_change_and_watchers_hear_which() -> None:
     _apply(table, _order("o1"))
     assert table.version > before
     assert set(heard) == {"o1"}
+
+
+def test_nothing_is_held_back_for_a_client_that_was_told_by_another_process() -> None:
+    client = Client(FakeConnection("10.0.0.1:1"), "c1", "JAVA", 479)
+    standing = dataclasses.replace(NOBODY, members=[(client, False)])
+    table = OrderTable()
+    order = table.add(_order("o1"), 0)
+    table.apply(order, standing, Moment(10**12, 0))
+    watch = ResetOrder.restored(order.saved()).watch
+    assert watch is not None
+    stale = Commit(FakeConnection("10.0.0.1:2"), 0, 8, is_one_way=True)
+    assert watch.may_commit(stale, Moment(0, 1), lambda: None)[0]

@@ -4,6 +4,7 @@ import pytest
 
 from tanist.broker.consumer_group import Client
 from tanist.broker.resets.actions import Action, AskStanding, NoteReceipt, TellClient, WakePulls
+from tanist.broker.resets.moment import Moment
 from tanist.broker.resets.receipts import MAX_TELLS
 from tanist.broker.resets.watch import PATIENCE_MS, Commit, OrderWatch
 from tanist.model.offsets import QueueOffset
@@ -17,6 +18,11 @@ LATE_MS = START_MS + PATIENCE_MS + 1
 
 def _client(client_id: str = "c1", *, language: str = "JAVA", version: int = 479, port: int = 1) -> Client:
     return Client(FakeConnection(f"10.0.0.{client_id[-1]}:{port}"), client_id, language, version)
+
+
+def _at(time_ms: int) -> Moment:
+    """The steady clock is what counts; the other one is set now and then."""
+    return Moment(time_ms % 1_000, time_ms)
 
 
 class Story:
@@ -37,17 +43,21 @@ class Story:
             observable=frozenset(TARGETS),
             is_broadcast=is_broadcast,
             is_server_side=is_server_side,
-            applied_ms=START_MS,
+            applied_at_ms=START_MS,
             judges_until_ms=START_MS + PATIENCE_MS,
         )
         self.now_ms = START_MS
         self.members = {client.connection: client for client in clients}
-        self.began = self.watch.begin([(client, is_active) for client in clients], START_MS)
+        self.began = self.watch.begin([(client, is_active) for client in clients], self.now)
+
+    @property
+    def now(self) -> Moment:
+        return _at(self.now_ms)
 
     def commit(self, client: Client, offset: int, queue_id: int = 0, *, is_one_way: bool = True) -> bool:
         """Whether the commit counts."""
         commit = Commit(client.connection, queue_id, offset, is_one_way)
-        counts, _ = self.watch.may_commit(commit, self.now_ms, lambda: self.members.get(client.connection))
+        counts, _ = self.watch.may_commit(commit, self.now, lambda: self.members.get(client.connection))
         return counts
 
     def pull(
@@ -58,13 +68,13 @@ class Story:
             queue_id,
             asked,
             asked if next_offset is None else next_offset,
-            now_ms=self.now_ms,
+            now=self.now,
             find_member=lambda: self.members.get(client.connection),
         )
 
     def stands(self, client: Client, **places: int) -> list[Action]:
         offsets = {int(name[1:]): offset for name, offset in places.items()}
-        return self.watch.on_standing(client.connection, offsets, self.now_ms)
+        return self.watch.on_standing(client.connection, offsets, self.now)
 
     def query(self, client: Client, queue_id: int = 0) -> None:
         self.watch.on_query(client.connection, queue_id, lambda: self.members.get(client.connection))
@@ -118,14 +128,14 @@ def test_a_client_that_does_not_say_what_it_has_is_believed_what_it_was_seen_to_
     story = Story(client)
     story.pull(client, 100)
     assert story.state(client) is ReceiptState.TOLD
-    assert story.watch.on_tick(LATE_MS)
+    assert story.watch.on_tick(_at(LATE_MS))
     assert story.state(client) is ReceiptState.CONFIRMED
 
 
 def test_a_client_that_does_nothing_stays_told() -> None:
     client = _client()
     story = Story(client)
-    assert story.watch.on_tick(LATE_MS * 2) == []
+    assert story.watch.on_tick(_at(LATE_MS * 2)) == []
     assert story.state(client) is ReceiptState.TOLD
 
 
@@ -187,10 +197,10 @@ def test_a_client_of_ours_is_believed_what_it_says() -> None:
     good, bad, wrong = (_client(name, language="PYTHON") for name in ("c1", "c2", "c3"))
     story = Story(good, bad, wrong)
     moved = QueueReceipt(queue_id=0, old_offset=QueueOffset(150), new_offset=QueueOffset(100))
-    story.watch.on_receipt(good, QueueReceipts(queues=[moved]), story.now_ms)
-    story.watch.on_receipt(bad, QueueReceipts(failure="no disk"), story.now_ms)
+    story.watch.on_receipt(good, QueueReceipts(queues=[moved]), story.now)
+    story.watch.on_receipt(bad, QueueReceipts(failure="no disk"), story.now)
     elsewhere = QueueReceipt(queue_id=0, new_offset=QueueOffset(101))
-    story.watch.on_receipt(wrong, QueueReceipts(queues=[elsewhere]), story.now_ms)
+    story.watch.on_receipt(wrong, QueueReceipts(queues=[elsewhere]), story.now)
     assert story.state(good) is ReceiptState.CONFIRMED
     assert (story.state(bad), story.reason(bad)) == (ReceiptState.FAILED, "no disk")
     assert (story.state(wrong), story.reason(wrong)) == (
@@ -208,9 +218,9 @@ def test_a_client_of_ours_that_says_nothing_is_taken_at_what_it_did_when_it_had_
     story.stands(client, q0=150, q1=150)
     for queue_id, target in TARGETS.items():
         story.pull(client, target, queue_id=queue_id)
-    assert story.watch.on_tick(START_MS + PATIENCE_MS) == []
+    assert story.watch.on_tick(_at(START_MS + PATIENCE_MS)) == []
     assert story.state(client) is ReceiptState.TOLD
-    assert story.watch.on_tick(LATE_MS)
+    assert story.watch.on_tick(_at(LATE_MS))
     assert story.state(client) is ReceiptState.CONFIRMED
 
 
@@ -219,8 +229,8 @@ def test_a_receipt_may_come_once_more_with_the_first_message() -> None:
     story = Story(client)
     moved = QueueReceipt(queue_id=0, new_offset=QueueOffset(100))
     first = QueueReceipt(queue_id=0, new_offset=QueueOffset(100), first_offset=QueueOffset(102))
-    assert len(story.watch.on_receipt(client, QueueReceipts(queues=[moved]), START_MS)) == 1
-    assert story.watch.on_receipt(client, QueueReceipts(queues=[first]), START_MS) == []
+    assert len(story.watch.on_receipt(client, QueueReceipts(queues=[moved]), _at(START_MS))) == 1
+    assert story.watch.on_receipt(client, QueueReceipts(queues=[first]), _at(START_MS)) == []
     assert story.watch.receipts[0].queues[0].first_offset == 102
 
 
@@ -264,7 +274,7 @@ def test_who_returns_is_not_sent_back_where_the_group_has_been_since() -> None:
     story.members |= {newcomer.connection: newcomer, returned.connection: returned}
     story.pull(newcomer, 200, queue_id=1)
     story.watch.on_left(client.connection)
-    actions = story.watch.on_member(returned, LATE_MS, is_broadcast=False)
+    actions = story.watch.on_member(returned, _at(LATE_MS), is_broadcast=False)
     assert TellClient(story.watch, returned, frozenset({1})) in actions
     story.now_ms = 2 * LATE_MS
     story.pull(returned, 900, queue_id=1)
@@ -281,7 +291,7 @@ def test_who_returns_and_has_nothing_left_to_go_to_is_not_told() -> None:
     story.stands(client, q0=150)
     story.watch.on_left(client.connection)
     story.commit(newcomer, 100)
-    actions = story.watch.on_member(returned, LATE_MS, is_broadcast=False)
+    actions = story.watch.on_member(returned, _at(LATE_MS), is_broadcast=False)
     assert [type(action) for action in actions] == [NoteReceipt]
     assert (story.state(client), story.reason(client)) == (
         ReceiptState.CONFIRMED,
@@ -295,7 +305,7 @@ def test_in_clustering_who_has_failed_is_not_told_again() -> None:
     story.now_ms = LATE_MS
     story.pull(client, 150)
     story.watch.on_left(client.connection)
-    assert story.watch.on_member(returned, LATE_MS, is_broadcast=False) == []
+    assert story.watch.on_member(returned, _at(LATE_MS), is_broadcast=False) == []
     assert story.state(returned) is ReceiptState.FAILED
 
 
@@ -315,22 +325,22 @@ def test_nothing_is_kept_of_who_was_not_told_and_has_left() -> None:
 def test_in_broadcasting_who_comes_later_is_told() -> None:
     story = Story(is_broadcast=True)
     late = _client()
-    actions = story.watch.on_member(late, LATE_MS, is_broadcast=True)
+    actions = story.watch.on_member(late, _at(LATE_MS), is_broadcast=True)
     assert actions == [AskStanding(story.watch, late), TellClient(story.watch, late)]
-    assert story.watch.on_member(late, LATE_MS, is_broadcast=True) == []
+    assert story.watch.on_member(late, _at(LATE_MS), is_broadcast=True) == []
 
 
 def test_in_clustering_who_comes_later_asks_for_its_offsets_and_is_not_told() -> None:
     story = Story()
     late = _client()
-    assert story.watch.on_member(late, START_MS, is_broadcast=False) == []
+    assert story.watch.on_member(late, _at(START_MS), is_broadcast=False) == []
 
 
 def test_an_offline_group_may_turn_out_to_broadcast() -> None:
     story = Story()
     story.watch.is_model_known = False
     late = _client()
-    assert story.watch.on_member(late, LATE_MS, is_broadcast=True)
+    assert story.watch.on_member(late, _at(LATE_MS), is_broadcast=True)
     assert story.watch.is_broadcast
 
 
@@ -343,7 +353,7 @@ def test_who_left_before_it_had_moved_is_told_again_when_it_returns(is_broadcast
         ReceiptState.PENDING,
         "it left before it had moved",
     )
-    actions = story.watch.on_member(returned, LATE_MS, is_broadcast=is_broadcast)
+    actions = story.watch.on_member(returned, _at(LATE_MS), is_broadcast=is_broadcast)
     assert TellClient(story.watch, returned) in actions
     assert (story.state(returned), len(story.watch.receipts)) == (ReceiptState.TOLD, 1)
 
@@ -355,7 +365,7 @@ def test_who_has_moved_is_not_told_again() -> None:
     story.commit(client, 100)
     story.watch.on_left(client.connection)
     story.members = {returned.connection: returned}
-    assert story.watch.on_member(returned, START_MS, is_broadcast=False) == []
+    assert story.watch.on_member(returned, _at(START_MS), is_broadcast=False) == []
     assert story.commit(returned, 107)
 
 
@@ -363,7 +373,7 @@ def test_who_comes_and_goes_all_the_time_is_given_up() -> None:
     story = Story(is_broadcast=True)
     for port in range(MAX_TELLS + 1):
         client = _client(port=port + 1)
-        story.watch.on_member(client, START_MS, is_broadcast=True)
+        story.watch.on_member(client, _at(START_MS), is_broadcast=True)
         story.watch.on_left(client.connection)
     assert [receipt.state for receipt in story.watch.receipts] == [ReceiptState.FAILED]
 
@@ -502,7 +512,7 @@ def test_on_the_servers_side_each_member_of_a_broadcasting_group_is_sent_once_in
     clients = [_client(name) for name in ("c1", "c2", "c3")]
     watch = Story(*clients, is_broadcast=True, is_server_side=True).watch
     sent = [
-        watch.take_pending(client.connection, queue_id, 999, START_MS)
+        watch.take_pending(client.connection, queue_id, 999, _at(START_MS))
         for _round in range(2)
         for client in clients
         for queue_id in TARGETS
@@ -514,7 +524,7 @@ def test_on_the_servers_side_each_member_of_a_broadcasting_group_is_sent_once_in
 def test_on_the_servers_side_who_stands_at_the_target_is_not_sent_anywhere() -> None:
     client = _client()
     story = Story(client, is_server_side=True)
-    assert story.watch.take_pending(client.connection, 0, 100, START_MS) is None
+    assert story.watch.take_pending(client.connection, 0, 100, _at(START_MS)) is None
     story.stands(client, q0=100)
     story.pull(client, 100)
     assert story.state(client) is ReceiptState.CONFIRMED
@@ -524,9 +534,19 @@ def test_on_the_servers_side_commits_are_passed_over_while_the_answer_is_pending
     client = _client()
     story = Story(client, is_server_side=True)
     assert not story.commit(client, 150)
-    assert story.watch.take_pending(client.connection, 0, 150, START_MS) == 100
+    assert story.watch.take_pending(client.connection, 0, 150, _at(START_MS)) == 100
     assert not story.commit(client, 150)
     assert story.commit(client, 100)
+
+
+def test_on_the_servers_side_a_client_is_told_once_however_many_queues_it_has() -> None:
+    client = _client()
+    story = Story(client, is_server_side=True)
+    story.watch.take_pending(client.connection, 0, 150, _at(START_MS))
+    story.watch.take_pending(client.connection, 1, 250, _at(LATE_MS - 1))
+    story.now_ms = LATE_MS
+    story.pull(client, 150)
+    assert story.state(client) is ReceiptState.FAILED
 
 
 # Its end
@@ -545,9 +565,9 @@ def test_a_newer_order_ends_the_wait_of_an_older_one() -> None:
 def test_a_watch_is_over_when_all_have_moved_and_nothing_can_be_under_way() -> None:
     client = _client()
     story = Story(client)
-    assert not story.watch.is_over(LATE_MS)
+    assert not story.watch.is_over(_at(LATE_MS))
     story.stands(client, q0=150)
     story.commit(client, 100)
-    assert not story.watch.is_over(START_MS)
-    assert story.watch.is_over(LATE_MS)
-    assert not Story(is_broadcast=True).watch.is_over(LATE_MS)
+    assert not story.watch.is_over(_at(START_MS))
+    assert story.watch.is_over(_at(LATE_MS))
+    assert not Story(is_broadcast=True).watch.is_over(_at(LATE_MS))
