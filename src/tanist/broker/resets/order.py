@@ -45,6 +45,8 @@ class ResetOrder:
     are_offsets_saved: bool = True
     queue_id: int = -1
     """The only queue of an order by time; -1 for all."""
+    superseded: frozenset[int] = frozenset()
+    """Queues that another order has taken over, while this one goes on with the others."""
     watch: OrderWatch | None = None
 
     @property
@@ -106,6 +108,7 @@ class ResetOrder:
             is_server_side=self.is_server_side,
             are_offsets_saved=self.are_offsets_saved,
             queue_id=self.queue_id,
+            superseded=sorted(self.superseded),
         )
 
     @classmethod
@@ -118,9 +121,14 @@ class ResetOrder:
             is_server_side=saved.is_server_side,
             are_offsets_saved=saved.are_offsets_saved,
             queue_id=saved.queue_id,
+            superseded=frozenset(saved.superseded),
         )
         if view.state in (ResetState.APPLIED, ResetState.EXPIRED):
-            targets = {wanted.queue_id: int(wanted.target) for wanted in view.targets}
+            targets = {
+                wanted.queue_id: int(wanted.target)
+                for wanted in view.targets
+                if wanted.queue_id not in order.superseded
+            }
             order.watch = OrderWatch(
                 order_id=view.order_id,
                 group=view.group,

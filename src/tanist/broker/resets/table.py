@@ -5,7 +5,8 @@ never one that is done and not known: at the next start the offsets of an order 
 not have yet are set once more. What clients confirm is saved within a second.
 
 Two orders for the same queues of a group: the second supersedes the first, whose clients are told the new
-targets. Its plan was compared with what the first one had set, or it is refused as any other that is late.
+targets. If they have only some queues in common, the first one goes on with the others. The second one's plan
+was compared with what the first one had set, or it is refused as any other that is late.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -138,7 +139,7 @@ class OrderTable:
             except ResponseError:
                 self._forget(order, was)
                 raise
-        actions = self._supersede(order, now.wall_ms)
+        actions = self._supersede(order, now)
         watch = order.make_watch(standing, now)
         self._watch(watch)
         actions += watch.begin(standing.members, now)
@@ -292,21 +293,29 @@ class OrderTable:
             self._orders.pop(order.order_id, None)
             self._tell_watchers(order.order_id)
 
-    def _supersede(self, newer: ResetOrder, now_ms: int) -> list[Action]:
+    def _supersede(self, newer: ResetOrder, now: Moment) -> list[Action]:
         key = (newer.record.group, newer.record.topic)
-        queues = {wanted.queue_id for wanted in newer.record.targets}
+        queues = frozenset(wanted.queue_id for wanted in newer.record.targets)
         actions: list[Action] = []
         for watch in [*self.watched.get(key, ())]:
             if queues.isdisjoint(watch.targets):
                 continue
             order = self._orders[watch.order_id]
             self._note(
-                AuditEvent.SUPERSEDED, order, now_ms, who=newer.record.caller, reason=f"by {newer.order_id}"
+                AuditEvent.SUPERSEDED,
+                order,
+                now.wall_ms,
+                who=newer.record.caller,
+                reason=f"by {newer.order_id}",
             )
-            if order.is_missing_somebody:
-                order.change(state=ResetState.EXPIRED)
-            actions += watch.supersede(newer.order_id)
-            self._unwatch(watch)
+            if watch.targets.keys() <= queues:
+                if order.is_missing_somebody:
+                    order.change(state=ResetState.EXPIRED)
+                actions += watch.supersede(newer.order_id)
+                self._unwatch(watch)
+            else:
+                order.superseded |= queues & watch.targets.keys()
+                actions += watch.give_up(queues, newer.order_id, now)
             self._changed(order)
         return actions
 

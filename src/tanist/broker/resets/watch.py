@@ -273,6 +273,22 @@ class OrderWatch:
                 actions += self._fail(receipt, f"order {order_id} came before it had moved")
         return actions
 
+    def give_up(self, queues: frozenset[int], order_id: str, now: Moment) -> list[Action]:
+        """Another order moves some of the queues: this one goes on with the others."""
+        self.targets = {queue_id: to for queue_id, to in self.targets.items() if queue_id not in queues}
+        self.observable -= queues
+        actions: list[Action] = []
+        for receipt in self.receipts:
+            receipt.seen -= queues
+            lost = set[int]() if receipt.owned is None else receipt.owned & queues
+            if receipt.owned is not None:
+                receipt.owned -= queues
+            if lost and not receipt.owned and not lost <= receipt.queues.keys() and receipt.is_open:
+                actions += self._fail(receipt, f"order {order_id} came before it had moved")
+            elif receipt.is_open:
+                actions += self._settle(receipt, now)
+        return actions
+
     def is_over(self, now: Moment) -> bool:
         """Whether there is nothing left to watch. In broadcasting mode others may come all the time."""
         is_quiet = now.steady_ms > max(self.judges_until_ms, self.applied_at_ms + PATIENCE_MS)

@@ -1,4 +1,5 @@
 import dataclasses
+from collections.abc import Sequence
 
 import pytest
 
@@ -10,7 +11,7 @@ from tanist.broker.resets.table import OrderTable
 from tanist.broker.resets.watch import PATIENCE_MS, Commit
 from tanist.errors import ResponseError
 from tanist.model.offsets import QueueOffset
-from tanist.protocol.bodies.reset import QueueTarget, ResetOrderView, ResetState
+from tanist.protocol.bodies.reset import QueueTarget, ReceiptState, ResetOrderView, ResetState
 from tests.support.fake_connection import FakeConnection
 
 NOBODY = GroupStanding(
@@ -24,7 +25,12 @@ NOBODY = GroupStanding(
 )
 
 
-def _order(order_id: str, state: ResetState = ResetState.APPLIED, group: str = "G") -> ResetOrder:
+def _order(
+    order_id: str,
+    state: ResetState = ResetState.APPLIED,
+    group: str = "G",
+    queues: Sequence[int] = (0,),
+) -> ResetOrder:
     return ResetOrder(
         ResetOrderView(
             order_id=order_id,
@@ -36,7 +42,10 @@ def _order(order_id: str, state: ResetState = ResetState.APPLIED, group: str = "
             caller_address="10.9.9.9:1",
             created_ms=0,
             expires_ms=10**9,
-            targets=[QueueTarget(queue_id=0, expected_offset=QueueOffset(8), target=QueueOffset(3))],
+            targets=[
+                QueueTarget(queue_id=queue_id, expected_offset=QueueOffset(8), target=QueueOffset(3))
+                for queue_id in queues
+            ],
         )
     )
 
@@ -106,3 +115,23 @@ def test_nothing_is_held_back_for_a_client_that_was_told_by_another_process() ->
     assert watch is not None
     stale = Commit(FakeConnection("10.0.0.1:2"), 0, 8, is_one_way=True)
     assert watch.may_commit(stale, Moment(0, 1), lambda: None)[0]
+
+
+def test_an_order_goes_on_with_the_queues_that_a_newer_one_leaves_it() -> None:
+    client, late = (Client(FakeConnection(f"10.0.0.{n}:1"), f"c{n}", "JAVA", 479) for n in (1, 2))
+    standing = dataclasses.replace(NOBODY, members=[(client, False), (late, False)])
+    table, now = OrderTable(), Moment(0, 0)
+    first, second = _order("o1", queues=(0, 1)), _order("o2", queues=(1, 2))
+    table.apply(table.add(first, 0), standing, now)
+    assert first.watch is not None
+    first.watch.on_standing(client.connection, {0: 8, 1: 8}, now)
+    first.watch.on_standing(late.connection, {1: 8}, now)
+    table.apply(table.add(second, 0), standing, now)
+    assert (first.record.state, first.watch.targets) == (ResetState.APPLIED, {0: 3})
+    assert first.watch in table.watched["G", "T"]
+    assert [it.state for it in first.watch.receipts] == [ReceiptState.TOLD, ReceiptState.FAILED]
+    restored = ResetOrder.restored(first.saved()).watch
+    assert restored is not None
+    assert restored.targets == {0: 3}
+    table.apply(table.add(_order("o3", queues=(0,)), 0), standing, now)
+    assert first.record.state is ResetState.EXPIRED
