@@ -246,6 +246,7 @@ class ResetHandler:
             is_model_known=found is not None or bool(offsets.queues(group, topic)),
             readable_count=0 if config is None else config.read_queue_count,
             is_server_side=state.settings.use_server_side_reset_offset,
+            pulled_to=lambda queue_id: state.pull_progress.find(group, topic, queue_id),
         )
 
     def _targets(self, request: ResetOffsetRequest, config: TopicConfig) -> list[QueueTarget]:

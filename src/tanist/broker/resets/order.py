@@ -31,6 +31,8 @@ class GroupStanding:
     is_model_known: bool
     readable_count: int
     is_server_side: bool
+    pulled_to: Callable[[int], int | None] = lambda _queue_id: None
+    """Where the last pull of a queue ended; None if there was none."""
 
 
 @dataclass(slots=True, eq=False)
@@ -97,6 +99,7 @@ class ResetOrder:
             applied_at_ms=now.steady_ms,
             judges_until_ms=now.steady_ms + PATIENCE_MS,
             is_model_known=standing.is_model_known,
+            stood=frozenset(q for q, to in targets.items() if standing.pulled_to(q) == to),
         )
         return self.watch
 

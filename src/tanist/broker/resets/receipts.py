@@ -36,6 +36,10 @@ class Receipt:
     """Those in which it has done something since it was told."""
     spared: frozenset[int] = frozenset()
     """Those to which it was not sent when it came back, because the group has been there since."""
+    stood: frozenset[int] = frozenset()
+    """Those whose last pull before it was told had ended at the target."""
+    asked_at_ms: int = LONG_AGO_MS
+    """When it was last asked once more where it stands."""
     old_offsets: dict[int, int] = field(default_factory=dict[int, int])
     next_offsets: dict[int, int] = field(default_factory=dict[int, int])
     """Where its pulls since then ended, by queue: a pull that goes on there is no move."""

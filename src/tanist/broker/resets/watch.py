@@ -14,6 +14,10 @@ queue after it was told:
 - it pulls from exactly the target, and no earlier pull that was seen since had ended there. So a consumer
   that merely reads on and passes the target has not moved.
 
+Where the last pull before it was told had ended at the target, as it does when a backlog is skipped that the
+client has fetched already, a pull from there proves nothing. There it counts that it commits the target, or
+that it says it stands there, which it is asked (221) when it is told and when it pulls from the target next.
+
 A client has confirmed when that holds for each queue that it has. In broadcasting mode these are all queues
 of the order. In clustering mode it is asked which it has (221), as it is told; one that has none has nothing
 to do. One that does not answer has confirmed when ``PATIENCE_MS`` are over and each queue in which it was
@@ -48,6 +52,9 @@ from tanist.protocol.codes import Version
 PATIENCE_MS = 30_000
 """Clients of RocketMQ pause for 10 s before they move; a pull of theirs waits up to 20 s."""
 
+ASK_AGAIN_MS = 5_000
+"""A client is not asked where it stands more often than that."""
+
 FindMember = Callable[[], Client | None]
 """Finds out who is at the other end of a connection; None if no member of the group is."""
 
@@ -81,6 +88,8 @@ class OrderWatch:
     applied_at_ms: int = LONG_AGO_MS
     judges_until_ms: int = LONG_AGO_MS
     """Until then members of which nothing is known are judged by what they do. Both on the steady clock."""
+    stood: frozenset[int] = frozenset()
+    """The queues in which the group's last pull before the order had ended at the target."""
     is_model_known: bool = True
     """Whether the group has said that it broadcasts, or not; if not, its next member does."""
     receipts: list[Receipt] = field(default_factory=list[Receipt])
@@ -181,16 +190,15 @@ class OrderWatch:
             return []
         receipt, place = self._by_connection.get(connection), (connection, queue_id)
         if receipt is None:
-            if asked == target and not self.is_broadcast:
-                return self._stranger_moved(find_member(), queue_id, now)
-            is_judged = not self.is_broadcast and now.steady_ms <= self.judges_until_ms
-            has_moved = not is_judged or place in self._at_target
-            return [] if has_moved else self._tell_stranger(find_member(), now)
+            return [] if self.is_broadcast else self._judge_pull(place, asked, now, find_member)
         is_new = queue_id not in receipt.queues
         if is_new and asked == target and receipt.next_offsets.get(queue_id) != target:
             return self._moved(receipt, queue_id, now)
         if not is_new or place in self._at_target:
             return []
+        if asked == target and queue_id in receipt.stood:
+            receipt.seen.add(queue_id)
+            return self._ask_again(receipt, find_member, now)
         receipt.next_offsets[queue_id] = next_offset
         return self._elsewhere(receipt, queue_id, asked, now)
 
@@ -201,9 +209,11 @@ class OrderWatch:
         those are left that have not asked where the group stands.
         """
         target, place = self.targets.get(queue_id), (connection, queue_id)
-        if not self.is_server_side or target is None or asked == target:
-            return None
         receipt = self._by_connection.get(connection)
+        # Who stood there before has perhaps not consumed what it had fetched, and drops it when it is sent.
+        is_there = asked == target and (receipt is None or queue_id not in receipt.stood)
+        if not self.is_server_side or target is None or is_there:
+            return None
         if place in self._answered or place in self._at_target:
             return None
         if receipt is None:
@@ -223,14 +233,18 @@ class OrderWatch:
         receipt = self._by_connection.get(connection)
         if receipt is None or not receipt.is_open:
             return []
-        receipt.old_offsets = {queue_id: offset for queue_id, offset in offsets.items() if offset >= 0}
-        if self.is_broadcast:
-            return []
-        receipt.owned = {queue_id for queue_id in offsets if queue_id in self.targets} | receipt.seen
-        receipt.owned -= receipt.spared
-        if not receipt.owned:
-            receipt.reason = "it has none of the queues"
-        return self._settle(receipt, now)
+        known = {queue_id: offset for queue_id, offset in offsets.items() if queue_id in self.targets}
+        # Asked once more it tells where it has come to, and not where it stood.
+        receipt.old_offsets = {q: offset for q, offset in known.items() if offset >= 0} | receipt.old_offsets
+        if not self.is_broadcast and receipt.owned is None:
+            receipt.owned = (known.keys() | receipt.seen) - receipt.spared
+            if not receipt.owned:
+                receipt.reason = "it has none of the queues"
+        actions: list[Action] = []
+        for queue_id in sorted(receipt.stood - receipt.queues.keys()):
+            if known.get(queue_id) == self.targets.get(queue_id, -1):
+                actions += self._moved(receipt, queue_id, now)
+        return [*actions, *self._settle(receipt, now)]
 
     def on_receipt(self, client: Client, said: QueueReceipts, now: Moment) -> list[Action]:
         """A client says itself what it did. Once more is fine: it may have taken its first message since."""
@@ -346,7 +360,13 @@ class OrderWatch:
             return self._fail(receipt, f"it was told {MAX_TELLS} times, and left each time")
         receipt.told_count += 1
         receipt.spared = spared
-        receipt.owned, receipt.next_offsets = None, {}
+        # Of one that is back it is known where its own pulls had ended.
+        receipt.stood = (
+            self.stood
+            if receipt.told_count == 1
+            else frozenset(q for q, ended in receipt.next_offsets.items() if ended == self.targets.get(q))
+        )
+        receipt.owned, receipt.next_offsets = None, {q: self.targets[q] for q in receipt.stood}
         receipt.seen.clear()
         if self.is_server_side:
             receipt.state, receipt.reason = ReceiptState.PENDING, "it is told when it pulls next"
@@ -362,6 +382,24 @@ class OrderWatch:
         if client is None:
             return []
         return self._tell_again(self._returned(client) or self._add(client), client, now)
+
+    def _ask_again(self, receipt: Receipt, find_member: FindMember, now: Moment) -> list[Action]:
+        client = find_member()
+        if client is None or now.steady_ms - receipt.asked_at_ms < ASK_AGAIN_MS:
+            return []
+        receipt.asked_at_ms = now.steady_ms
+        return [AskStanding(self, client)]
+
+    def _judge_pull(
+        self, place: tuple[Hashable, int], asked: int, now: Moment, find_member: FindMember
+    ) -> list[Action]:
+        """Of somebody who was not told."""
+        queue_id = place[1]
+        if asked == self.targets[queue_id]:
+            has_come = place in self._at_target or queue_id not in self.stood
+            return self._stranger_moved(find_member(), queue_id, now) if has_come else []
+        is_judged = now.steady_ms <= self.judges_until_ms and place not in self._at_target
+        return self._tell_stranger(find_member(), now) if is_judged else []
 
     def _judge_stranger(
         self, commit: Commit, now: Moment, find_member: FindMember
@@ -412,6 +450,10 @@ class OrderWatch:
 
     def _elsewhere(self, receipt: Receipt, queue_id: int, offset: int, now: Moment) -> list[Action]:
         if queue_id in receipt.spared:
+            return []
+        if queue_id in receipt.stood and offset >= self.targets[queue_id]:
+            # From where it stood it may have come there either way.
+            receipt.seen.add(queue_id)
             return []
         receipt.seen.add(queue_id)
         if receipt.owned is not None:

@@ -34,6 +34,7 @@ class Story:
         is_broadcast: bool = False,
         is_server_side: bool = False,
         is_active: bool = False,
+        stood: frozenset[int] = frozenset(),
     ) -> None:
         self.watch = OrderWatch(
             order_id="o1",
@@ -45,6 +46,7 @@ class Story:
             is_server_side=is_server_side,
             applied_at_ms=START_MS,
             judges_until_ms=START_MS + PATIENCE_MS,
+            stood=stood,
         )
         self.now_ms = START_MS
         self.members = {client.connection: client for client in clients}
@@ -263,6 +265,61 @@ def test_what_somebody_does_who_is_no_member_takes_no_queue_over() -> None:
     story.pull(operator, 100)
     story.commit(operator, 100, is_one_way=False)
     assert story.state(client) is ReceiptState.TOLD
+
+
+@pytest.mark.parametrize("is_broadcast", [False, True])
+def test_who_stood_at_the_target_before_has_not_followed_by_pulling_from_there(is_broadcast: bool) -> None:
+    client = _client()
+    story = Story(client, is_broadcast=is_broadcast, stood=frozenset(TARGETS))
+    story.stands(client, q0=40, q1=40)
+    story.pull(client, 100)
+    story.pull(client, 200, queue_id=1)
+    story.now_ms = LATE_MS
+    story.pull(client, 110)
+    story.watch.on_tick(story.now)
+    assert story.state(client) is ReceiptState.TOLD
+
+
+def test_who_stood_at_the_target_before_and_commits_it_has_followed() -> None:
+    client = _client()
+    story = Story(client, stood=frozenset(TARGETS))
+    story.stands(client, q0=40)
+    assert not story.commit(client, 50)
+    story.pull(client, 100)
+    assert not story.commit(client, 50)
+    story.commit(client, 100)
+    assert story.state(client) is ReceiptState.CONFIRMED
+
+
+@pytest.mark.parametrize("is_broadcast", [False, True])
+def test_who_stood_at_the_target_before_is_asked_once_more_and_believed(is_broadcast: bool) -> None:
+    client = _client()
+    story = Story(client, is_broadcast=is_broadcast, stood=frozenset(TARGETS))
+    story.stands(client, q0=40, q1=40)
+    assert story.pull(client, 100) == [AskStanding(story.watch, client)]
+    assert story.pull(client, 200, queue_id=1) == []
+    story.stands(client, q0=100, q1=200)
+    assert story.state(client) is ReceiptState.CONFIRMED
+    assert [row.old_offset for row in story.watch.receipts[0].view().queues] == [40, 40]
+
+
+def test_a_newcomer_that_never_asked_does_not_take_over_where_the_group_stood_at_the_target() -> None:
+    client, newcomer = _client("c1"), _client("c2")
+    story = Story(client, stood=frozenset({0}))
+    story.members[newcomer.connection] = newcomer
+    story.stands(client, q0=40)
+    story.pull(newcomer, 100)
+    assert story.state(client) is ReceiptState.TOLD
+    story.query(newcomer)
+    story.pull(newcomer, 100)
+    assert story.state(client) is ReceiptState.CONFIRMED
+
+
+def test_where_a_client_stands_in_queues_that_are_not_of_the_order_is_not_kept() -> None:
+    client = _client()
+    story = Story(client)
+    story.stands(client, q0=150, q7=3)
+    assert story.watch.receipts[0].old_offsets == {0: 150}
 
 
 # Those who come and go
@@ -528,6 +585,13 @@ def test_on_the_servers_side_who_stands_at_the_target_is_not_sent_anywhere() -> 
     story.stands(client, q0=100)
     story.pull(client, 100)
     assert story.state(client) is ReceiptState.CONFIRMED
+
+
+def test_on_the_servers_side_who_stood_at_the_target_before_is_sent_there_to_drop_what_it_has() -> None:
+    client = _client()
+    story = Story(client, is_server_side=True, stood=frozenset({0}))
+    assert story.watch.take_pending(client.connection, 0, 100, _at(START_MS)) == 100
+    assert story.watch.take_pending(client.connection, 0, 100, _at(START_MS)) is None
 
 
 def test_on_the_servers_side_commits_are_passed_over_while_the_answer_is_pending() -> None:
