@@ -136,7 +136,7 @@ class ResetHandler:
                 caller=shown(caller),
                 caller_address=connection.peer,
                 reason=shown(request.reason),
-                undoes=request.undoes,
+                undoes=None if request.undoes is None else shown(request.undoes),
                 is_forced=request.is_forced,
                 created_ms=now_ms,
                 expires_ms=now_ms + request.expires_after_ms,

@@ -31,6 +31,8 @@ from tanist.protocol.codes import ResponseCode
 
 MAX_ORDERS = 256
 """Those that are done with go first; one more than this that is not is refused."""
+MAX_GROUP_ORDERS = 16
+"""Orders of one group that wait or are watched. What its clients do is looked at by each of them."""
 MAX_ROWS = 400_000
 """Queues of all orders and their receipts together."""
 
@@ -93,6 +95,7 @@ class OrderTable:
                 ResponseCode.INVALID_PARAMETER,
                 f"order {order.order_id} is known here with another content; give this one another id",
             )
+        self._check_group(order.record)
         self._make_room(len(order.record.targets))
         self._orders[order.order_id] = order
         if order.is_waiting:
@@ -326,6 +329,21 @@ class OrderTable:
     def _unwatch(self, watch: OrderWatch) -> None:
         _remove(self.watched, (watch.group, watch.topic), watch)
         _remove(self.watched_groups, watch.group, watch)
+
+    def _check_group(self, record: ResetOrderView) -> None:
+        """Raises ResponseError if too many orders of a group are open that this one does not supersede."""
+        queues = {wanted.queue_id for wanted in record.targets}
+        waiting = sum(it.is_waiting and it.record.group == record.group for it in self._orders.values())
+        watched = sum(
+            watch.topic != record.topic or not watch.targets.keys() <= queues
+            for watch in self.watched_groups.get(record.group, ())
+        )
+        if waiting + watched >= MAX_GROUP_ORDERS:
+            raise ResponseError(
+                ResponseCode.SYSTEM_BUSY,
+                f"[OVERLOAD] group {record.group} has {waiting + watched} orders under way; try again when"
+                " its clients have followed them, or they have expired",
+            )
 
     def _make_room(self, row_count: int) -> None:
         rows = row_count + sum(_rows(order) for order in self._orders.values())

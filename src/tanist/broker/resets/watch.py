@@ -55,6 +55,11 @@ PATIENCE_MS = 30_000
 ASK_AGAIN_MS = 5_000
 """A client is not asked where it stands more often than that."""
 
+MAX_RECEIPTS = 10_000
+"""Clients that one order follows."""
+UNKEPT = "(more)"
+"""Stands for all others."""
+
 FindMember = Callable[[], Client | None]
 """Finds out who is at the other end of a connection; None if no member of the group is."""
 
@@ -99,6 +104,9 @@ class OrderWatch:
     _reached: set[int] = field(default_factory=set[int], init=False)
     """The queues in which a member was seen at the target, in clustering mode."""
 
+    _unkept: set[Hashable] = field(default_factory=set[Hashable], init=False)
+    """Connections of members for which there was no receipt left."""
+
     def __post_init__(self) -> None:
         self._reached = {queue_id for receipt in self.receipts for queue_id in receipt.queues}
 
@@ -108,7 +116,8 @@ class OrderWatch:
         """The order is applied, and these are the group's members; of each whether it pulls by itself."""
         actions: list[Action] = []
         for client, is_active in clients:
-            actions += self._tell(self._add(client), client, now, is_active=is_active)
+            if (receipt := self._add(client)) is not None:
+                actions += self._tell(receipt, client, now, is_active=is_active)
         return [*actions, WakePulls(self)] if self.is_server_side else actions
 
     def on_member(
@@ -125,6 +134,8 @@ class OrderWatch:
             if not self.is_broadcast:
                 return []
             receipt = self._add(client)
+        if receipt is None:
+            return []
         if receipt.state is not ReceiptState.CONFIRMED:
             return self._tell_again(receipt, client, now, is_active=is_active)
         self._at_target |= {(client.connection, queue_id) for queue_id in self.targets}
@@ -134,6 +145,7 @@ class OrderWatch:
         """A member has gone, or its connection has; whether it was one that is known."""
         self._at_target = {place for place in self._at_target if place[0] != connection}
         self._answered = {place for place in self._answered if place[0] != connection}
+        self._unkept.discard(connection)
         receipt = self._by_connection.pop(connection, None)
         if receipt is None:
             return False
@@ -249,6 +261,8 @@ class OrderWatch:
     def on_receipt(self, client: Client, said: QueueReceipts, now: Moment) -> list[Action]:
         """A client says itself what it did. Once more is fine: it may have taken its first message since."""
         receipt = self._by_connection.get(client.connection) or self._returned(client) or self._add(client)
+        if receipt is None:
+            return []
         was_confirmed = receipt.state is ReceiptState.CONFIRMED
         if said.failure:
             return self._fail(receipt, said.failure)
@@ -311,11 +325,25 @@ class OrderWatch:
 
     # Within
 
-    def _add(self, client: Client) -> Receipt:
+    def _add(self, client: Client) -> Receipt | None:
+        """None if there are too many: it is counted, in a last receipt of nobody, and not told."""
+        if len(self.receipts) >= MAX_RECEIPTS:
+            if client.connection not in self._unkept:
+                self._unkept.add(client.connection)
+                self._count_unkept()
+            return None
         receipt = Receipt.of(client)
         self.receipts.append(receipt)
         self._by_connection[client.connection] = receipt
         return receipt
+
+    def _count_unkept(self) -> None:
+        if self.receipts[-1].client_id != UNKEPT:
+            unkept = Receipt(UNKEPT, address="", language="", version=0, state=ReceiptState.FAILED)
+            self.receipts.append(unkept)
+        self.receipts[
+            -1
+        ].reason = f"{len(self._unkept)} more clients are there than the {MAX_RECEIPTS} that an order follows"
 
     def _returned(self, client: Client) -> Receipt | None:
         """The receipt of a client that comes back on another connection."""
@@ -381,7 +409,8 @@ class OrderWatch:
         """Of a member that is not known, and goes on elsewhere."""
         if client is None:
             return []
-        return self._tell_again(self._returned(client) or self._add(client), client, now)
+        receipt = self._returned(client) or self._add(client)
+        return [] if receipt is None else self._tell_again(receipt, client, now)
 
     def _ask_again(self, receipt: Receipt, find_member: FindMember, now: Moment) -> list[Action]:
         client = find_member()

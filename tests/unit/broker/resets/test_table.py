@@ -135,3 +135,16 @@ def test_an_order_goes_on_with_the_queues_that_a_newer_one_leaves_it() -> None:
     assert restored.targets == {0: 3}
     table.apply(table.add(_order("o3", queues=(0,)), 0), standing, now)
     assert first.record.state is ResetState.EXPIRED
+
+
+def test_a_group_has_only_so_many_orders_that_go_on_beside_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tables, "MAX_GROUP_ORDERS", 2)
+    table = OrderTable()
+    table.add(_order("waiting", ResetState.WAITING, queues=(1,)), 0)
+    _apply(table, _order("watched"))
+    with pytest.raises(ResponseError, match="group G has 2 orders under way"):
+        table.add(_order("new", queues=(1,)), 0)
+    _apply(table, _order("of another group", group="Other"))
+    _apply(table, _order("supersedes"))

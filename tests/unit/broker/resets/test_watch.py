@@ -3,6 +3,7 @@ import itertools
 import pytest
 
 from tanist.broker.consumer_group import Client
+from tanist.broker.resets import watch as watches
 from tanist.broker.resets.actions import Action, AskStanding, NoteReceipt, TellClient, WakePulls
 from tanist.broker.resets.moment import Moment
 from tanist.broker.resets.receipts import MAX_TELLS
@@ -441,6 +442,22 @@ def test_two_clients_of_one_id_have_a_receipt_each() -> None:
     for queue_id, target in TARGETS.items():
         story.pull(first, target, queue_id=queue_id)
     assert [receipt.state for receipt in story.watch.receipts] == [ReceiptState.CONFIRMED, ReceiptState.TOLD]
+
+
+def test_clients_beyond_what_an_order_follows_are_counted_and_not_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watches, "MAX_RECEIPTS", 2)
+    story = Story(_client("c1"), _client("c2"), _client("c3"), is_broadcast=True)
+    late = _client("c4")
+    for _heartbeat in range(2):
+        assert story.watch.on_member(late, _at(START_MS), is_broadcast=True) == []
+    *kept, more = story.watch.receipts
+    assert [receipt.client_id for receipt in kept] == ["c1", "c2"]
+    assert (more.state, more.reason) == (
+        ReceiptState.FAILED,
+        "2 more clients are there than the 2 that an order follows",
+    )
 
 
 # What is under way
