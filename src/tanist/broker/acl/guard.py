@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping
 
 from tanist.broker.acl.files import AclFiles
-from tanist.broker.acl.needs import Needs
+from tanist.broker.acl.needs import NAMED_CODES, Needs
 from tanist.clock import Clock
 from tanist.errors import ConfigError, ResponseError
 from tanist.protocol.codes import RequestCode, ResponseCode
@@ -77,6 +77,9 @@ class AccessGuard:
             reason = self._rules.refusal(command, address, needs)
             if reason is not None:
                 raise self._refuse(command, connection, reason)
+            if command.code in NAMED_CODES and not self._rules.is_proven(command):
+                # Its address was trusted. The handler must not take the key for who it was.
+                command.ext.pop(ACCESS_KEY, None)
             return handler(command, connection)
 
         return serve

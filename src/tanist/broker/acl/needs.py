@@ -120,6 +120,12 @@ ADMIN_CODES = frozenset(
 )
 """What changes the broker for everybody, or what belongs to others."""
 
+SIGNED_CODES = frozenset({RequestCode.DECIDE_RESET})
+"""What is worth something only if it is known who asks: no address is trusted with it."""
+
+NAMED_CODES = frozenset({RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, RequestCode.APPLY_RESET})
+"""Of these it is written down who asked."""
+
 
 class Needs:
     """What requests need at one broker. ``topic_at`` tells whose the message at a log offset is."""

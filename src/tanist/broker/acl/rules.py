@@ -7,14 +7,15 @@
     lacks what it needs        ->  refused
     else                       ->  allowed
 
-Pure. RocketMQ's order (PlainPermissionManager): a trusted address needs no signature and no permission.
+Pure. RocketMQ's order (PlainPermissionManager): a trusted address needs no signature and no permission. For
+what is in SIGNED_CODES, which are ours, no address is trusted.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tanist.broker.acl.addresses import AddressPattern, parse_patterns
-from tanist.broker.acl.needs import ADMIN_CODES, Access, Kind, Need, Needs
+from tanist.broker.acl.needs import ADMIN_CODES, SIGNED_CODES, Access, Kind, Need, Needs
 from tanist.broker.acl.plain_acl import AccountEntry, PlainAcl
 from tanist.protocol.command import Command
 from tanist.protocol.signature import ACCESS_KEY, is_signed
@@ -67,7 +68,8 @@ class AccessRules:
 
     def refusal(self, request: Command, address: bytes, needs: Needs) -> str | None:
         """Why this request of the peer at this packed address is refused; None if it is not."""
-        if _is_among(self.trusted, address):
+        may_trust = request.code not in SIGNED_CODES
+        if may_trust and _is_among(self.trusted, address):
             return None
         access_key = request.ext.get(ACCESS_KEY)
         if access_key is None:
@@ -75,11 +77,16 @@ class AccessRules:
         account = self.accounts.get(access_key)
         if account is None:
             return "unknown access key"
-        if _is_among(account.trusted, address):
+        if may_trust and _is_among(account.trusted, address):
             return None
         if not is_signed(request.ext, request.body, account.secret_key):
             return "wrong signature"
         return account.lacks(request, needs)
+
+    def is_proven(self, request: Command) -> bool:
+        """Whether the access key that a request names has signed it. Who is trusted need not have."""
+        account = self.accounts.get(request.ext.get(ACCESS_KEY, ""))
+        return account is not None and is_signed(request.ext, request.body, account.secret_key)
 
 
 def make_rules(file: PlainAcl) -> AccessRules:

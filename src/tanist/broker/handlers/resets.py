@@ -13,7 +13,9 @@ import msgspec
 from tanist.broker.offsets import check_client_may_commit
 from tanist.broker.queue_look import queue_bounds
 from tanist.broker.resets.carrying import carry_out, offset_table
+from tanist.broker.resets.moment import moment_of
 from tanist.broker.resets.order import GroupStanding, ResetOrder
+from tanist.broker.resets.receipts import host_of
 from tanist.broker.resets.table import Decision
 from tanist.broker.resets.targets import END, check_has_offsets, check_targets, targets_at_time
 from tanist.broker.state import BrokerState
@@ -71,7 +73,7 @@ class ResetHandler:
         request = command.header(ResetOffsetRequest)
         group, topic = request.group, request.topic
         config = self._check(group, topic)
-        caller = self._who(command, connection.peer)
+        caller = self._who(command, connection, connection.peer)
         _log.info(
             "[reset-offset] reset offset started by %s. topic=%s, group=%s, timestamp=%d, isForce=%s",
             *(caller, topic, group, request.timestamp_ms, str(request.is_force).lower()),
@@ -123,7 +125,7 @@ class ResetHandler:
         if not 0 < request.expires_after_ms <= MAX_EXPIRY_MS:
             raise _wrong(f"expiresAfterMillis {request.expires_after_ms}; use 1 to {MAX_EXPIRY_MS}")
         now_ms = self._state.clock.now_ms()
-        caller = self._who(command, request.caller)
+        caller = self._who(command, connection, request.caller)
         order = ResetOrder(
             ResetOrderView(
                 order_id=request.order_id,
@@ -134,7 +136,7 @@ class ResetHandler:
                 caller=shown(caller),
                 caller_address=connection.peer,
                 reason=shown(request.reason),
-                undoes=request.undoes,
+                undoes=None if request.undoes is None else shown(request.undoes),
                 is_forced=request.is_forced,
                 created_ms=now_ms,
                 expires_ms=now_ms + request.expires_after_ms,
@@ -156,7 +158,7 @@ class ResetHandler:
         request = command.header(DecideResetRequest)
         decision = Decision(
             order_id=request.order_id,
-            decider=shown(self._who(command, request.decider)),
+            decider=shown(self._who(command, connection, request.decider)),
             address=connection.peer,
             is_approved=request.is_approved,
             reason=shown(request.reason),
@@ -190,7 +192,7 @@ class ResetHandler:
         said = decode_java_json(command.body, QueueReceipts)
         if said.failure:
             said = msgspec.structs.replace(said, failure=shown(said.failure))
-        carry_out(self._state, order.watch.on_receipt(client, said, self._state.clock.now_ms()))
+        carry_out(self._state, order.watch.on_receipt(client, said, moment_of(self._state.clock)))
         self._state.resets.touched(order.watch)
         return command.reply()
 
@@ -198,11 +200,11 @@ class ResetHandler:
 
     def _take(self, order: ResetOrder) -> ResetOrder:
         """Take an order in and, unless it waits or was there, apply it."""
-        state, now_ms = self._state, self._state.clock.now_ms()
-        taken = state.resets.add(order, now_ms)
+        state, now = self._state, moment_of(self._state.clock)
+        taken = state.resets.add(order, now.wall_ms)
         if taken is not order or order.is_waiting:
             return taken
-        carry_out(state, state.resets.apply(order, self._standing(order), now_ms))
+        carry_out(state, state.resets.apply(order, self._standing(order), now))
         return order
 
     def _apply_approved(self, order: ResetOrder) -> None:
@@ -220,7 +222,7 @@ class ResetHandler:
             state.resets.retarget(order, self._targets(again, config))
         else:
             self._check_targets(config, record.targets)
-        carry_out(state, state.resets.apply(order, self._standing(order), state.clock.now_ms()))
+        carry_out(state, state.resets.apply(order, self._standing(order), moment_of(state.clock)))
 
     def _standing(self, order: ResetOrder) -> GroupStanding:
         state, group, topic = self._state, order.record.group, order.record.topic
@@ -244,6 +246,7 @@ class ResetHandler:
             is_model_known=found is not None or bool(offsets.queues(group, topic)),
             readable_count=0 if config is None else config.read_queue_count,
             is_server_side=state.settings.use_server_side_reset_offset,
+            pulled_to=lambda queue_id: state.pull_progress.find(group, topic, queue_id),
         )
 
     def _targets(self, request: ResetOffsetRequest, config: TopicConfig) -> list[QueueTarget]:
@@ -315,10 +318,13 @@ class ResetHandler:
         needs_approval = self._state.settings.reset_needs_approval
         return ResetState.WAITING if needs_approval else ResetState.APPLIED
 
-    def _who(self, command: Command, said: str) -> str:
-        """Whose request it is: where accounts are checked, whose account it is."""
+    def _who(self, command: Command, connection: Connection, said: str) -> str:
+        """Whose request it is: where accounts are checked, whose account signed it.
+
+        The guard leaves only such a key. Without one the caller's address is trusted, and all that is known.
+        """
         if self._state.settings.acl_enable:
-            return command.ext.get(ACCESS_KEY, "")
+            return command.ext.get(ACCESS_KEY) or f"trusted address {host_of(connection.peer)}"
         return said
 
 

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TellClient:
-    """Send a client the order."""
+    """Send a client the order, but for the queues ``spared``."""
 
     watch: "OrderWatch"
     client: Client
+    spared: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tanist.broker.consumer_group import Client, ClientConnection
 from tanist.broker.resets.actions import Action, AskStanding, NoteReceipt, TellClient, WakePulls
+from tanist.broker.resets.moment import moment_of
 from tanist.broker.resets.watch import Commit, FindMember, OrderWatch
 from tanist.broker.state import BrokerState
 from tanist.errors import MQError, RemotingError
@@ -37,8 +38,8 @@ def carry_out(state: BrokerState, actions: Sequence[Action]) -> None:
     frames = _Frames(state)
     for action in actions:
         match action:
-            case TellClient(watch, client):
-                client.connection.send(frames.order(watch, client))
+            case TellClient(watch, client, spared):
+                client.connection.send(frames.order(watch, client, spared))
             case AskStanding(watch, client):
                 _ask(state, watch, client)
             case WakePulls(watch):
@@ -68,7 +69,7 @@ def on_members(state: BrokerState, client: Client, groups: Sequence[str]) -> Non
         for watch in [*state.resets.watched_groups.get(name, ())]:
             actions = watch.on_member(
                 client,
-                state.clock.now_ms(),
+                moment_of(state.clock),
                 is_broadcast=group.message_model is MessageModel.BROADCASTING,
                 is_active=group.consume_type is ConsumeType.ACTIVELY,
             )
@@ -102,7 +103,7 @@ def may_commit(state: BrokerState, visit: Visit, offset: int, *, is_one_way: boo
     commit = Commit(visit.connection, visit.queue_id, offset, is_one_way)
     counts = True
     for watch in _watches(state, visit):
-        is_taken, actions = watch.may_commit(commit, state.clock.now_ms(), _find_member(state, visit))
+        is_taken, actions = watch.may_commit(commit, moment_of(state.clock), _find_member(state, visit))
         counts &= is_taken
         carry_out(state, actions)
     return counts
@@ -111,7 +112,7 @@ def may_commit(state: BrokerState, visit: Visit, offset: int, *, is_one_way: boo
 def on_query(state: BrokerState, visit: Visit) -> None:
     """A client is told where its group stands."""
     for watch in _watches(state, visit):
-        watch.on_query(visit.connection, visit.queue_id)
+        watch.on_query(visit.connection, visit.queue_id, _find_member(state, visit))
 
 
 def on_pull(state: BrokerState, visit: Visit, *, asked: int, next_offset: int) -> None:
@@ -122,7 +123,7 @@ def on_pull(state: BrokerState, visit: Visit, *, asked: int, next_offset: int) -
             visit.queue_id,
             asked,
             next_offset,
-            now_ms=state.clock.now_ms(),
+            now=moment_of(state.clock),
             find_member=_find_member(state, visit),
         )
         carry_out(state, actions)
@@ -131,7 +132,7 @@ def on_pull(state: BrokerState, visit: Visit, *, asked: int, next_offset: int) -
 def take_pending(state: BrokerState, visit: Visit, asked: int) -> int | None:
     """Where a pull is sent instead; None if it is answered as always."""
     for watch in _watches(state, visit):
-        target = watch.take_pending(visit.connection, visit.queue_id, asked, state.clock.now_ms())
+        target = watch.take_pending(visit.connection, visit.queue_id, asked, moment_of(state.clock))
         if target is not None:
             state.resets.touched(watch)
             return target
@@ -141,7 +142,7 @@ def take_pending(state: BrokerState, visit: Visit, asked: int) -> int | None:
 def on_tick(state: BrokerState) -> None:
     """To be called every few seconds."""
     if _owns_offsets(state):
-        carry_out(state, state.resets.on_tick(state.clock.now_ms()))
+        carry_out(state, state.resets.on_tick(moment_of(state.clock)))
 
 
 class _Frames:
@@ -149,13 +150,14 @@ class _Frames:
 
     def __init__(self, state: BrokerState) -> None:
         self._broker_name = state.settings.broker_name
-        self._made: dict[tuple[str, bool], bytes] = {}
+        self._made: dict[tuple[str, bool, frozenset[int]], bytes] = {}
 
-    def order(self, watch: OrderWatch, client: Client) -> bytes:
+    def order(self, watch: OrderWatch, client: Client, spared: frozenset[int]) -> bytes:
         is_list = client.language == Language.CPP.name
-        key = (watch.order_id, is_list)
+        key = (watch.order_id, is_list, spared)
         if key not in self._made:
-            self._made[key] = _order_frame(watch, self._broker_name, is_list=is_list)
+            table = offset_table(watch, self._broker_name, spared)
+            self._made[key] = _order_frame(watch, table, is_list=is_list)
         return self._made[key]
 
 
@@ -173,8 +175,8 @@ def _find_member(state: BrokerState, visit: Visit) -> FindMember:
     return lambda: state.clients.member_at(visit.group, visit.connection)
 
 
-def offset_table(watch: OrderWatch, broker_name: str) -> OffsetTable:
-    """The targets of an order."""
+def offset_table(watch: OrderWatch, broker_name: str, spared: frozenset[int] = frozenset()) -> OffsetTable:
+    """The targets of an order, but for the queues ``spared``."""
     return OffsetTable(
         offset_table=ObjectKeyed(
             {
@@ -182,14 +184,14 @@ def offset_table(watch: OrderWatch, broker_name: str) -> OffsetTable:
                     target
                 )
                 for queue_id, target in watch.targets.items()
+                if queue_id not in spared
             }
         )
     )
 
 
-def _order_frame(watch: OrderWatch, broker_name: str, *, is_list: bool) -> bytes:
+def _order_frame(watch: OrderWatch, table: OffsetTable, *, is_list: bool) -> bytes:
     """Clients written in C++ can not read the table that all others read, and get a list."""
-    table = offset_table(watch, broker_name)
     header = ResetOffsetRequest(
         topic=watch.topic,
         group=watch.group,
@@ -232,7 +234,7 @@ def _ask(state: BrokerState, watch: OrderWatch, client: Client) -> None:
             for queue, offset in table.items()
             if queue.broker_name == name and queue.topic == watch.topic
         }
-        carry_out(state, watch.on_standing(client.connection, offsets, state.clock.now_ms()))
+        carry_out(state, watch.on_standing(client.connection, offsets, moment_of(state.clock)))
         state.resets.touched(watch)
 
     awaited.add_done_callback(on_answer)

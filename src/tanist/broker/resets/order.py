@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import msgspec
 
 from tanist.broker.consumer_group import Client
+from tanist.broker.resets.moment import Moment
 from tanist.broker.resets.order_file import SavedOrder
 from tanist.broker.resets.receipts import Receipt
-from tanist.broker.resets.watch import OrderWatch
+from tanist.broker.resets.watch import PATIENCE_MS, OrderWatch
 from tanist.protocol.bodies.reset import ResetOrderView, ResetState
 
 
@@ -30,6 +31,8 @@ class GroupStanding:
     is_model_known: bool
     readable_count: int
     is_server_side: bool
+    pulled_to: Callable[[int], int | None] = lambda _queue_id: None
+    """Where the last pull of a queue ended; None if there was none."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +47,8 @@ class ResetOrder:
     are_offsets_saved: bool = True
     queue_id: int = -1
     """The only queue of an order by time; -1 for all."""
+    superseded: frozenset[int] = frozenset()
+    """Queues that another order has taken over, while this one goes on with the others."""
     watch: OrderWatch | None = None
 
     @property
@@ -78,7 +83,7 @@ class ResetOrder:
     def change(self, **news: object) -> None:
         self.record = msgspec.structs.replace(self.record, **news)
 
-    def make_watch(self, standing: GroupStanding, *, judges_until_ms: int) -> OrderWatch:
+    def make_watch(self, standing: GroupStanding, now: Moment) -> OrderWatch:
         targets = {wanted.queue_id: int(wanted.target) for wanted in self.record.targets}
         self.is_server_side = standing.is_server_side
         self.watch = OrderWatch(
@@ -91,9 +96,10 @@ class ResetOrder:
             is_server_side=standing.is_server_side,
             timestamp_ms=self.timestamp_ms,
             is_forced=self.record.is_forced,
-            applied_ms=self.record.applied_ms,
-            judges_until_ms=judges_until_ms,
+            applied_at_ms=now.steady_ms,
+            judges_until_ms=now.steady_ms + PATIENCE_MS,
             is_model_known=standing.is_model_known,
+            stood=frozenset(q for q, to in targets.items() if standing.pulled_to(q) == to),
         )
         return self.watch
 
@@ -105,6 +111,7 @@ class ResetOrder:
             is_server_side=self.is_server_side,
             are_offsets_saved=self.are_offsets_saved,
             queue_id=self.queue_id,
+            superseded=sorted(self.superseded),
         )
 
     @classmethod
@@ -117,9 +124,14 @@ class ResetOrder:
             is_server_side=saved.is_server_side,
             are_offsets_saved=saved.are_offsets_saved,
             queue_id=saved.queue_id,
+            superseded=frozenset(saved.superseded),
         )
         if view.state in (ResetState.APPLIED, ResetState.EXPIRED):
-            targets = {wanted.queue_id: int(wanted.target) for wanted in view.targets}
+            targets = {
+                wanted.queue_id: int(wanted.target)
+                for wanted in view.targets
+                if wanted.queue_id not in order.superseded
+            }
             order.watch = OrderWatch(
                 order_id=view.order_id,
                 group=view.group,
@@ -130,9 +142,8 @@ class ResetOrder:
                 is_server_side=saved.is_server_side,
                 timestamp_ms=saved.timestamp_ms,
                 is_forced=view.is_forced,
-                applied_ms=view.applied_ms,
-                # Who moved before the start and who came anew can not be told apart any more.
-                judges_until_ms=0,
+                # Who moved before the start and who came anew can not be told apart any more: nobody is
+                # judged, and nothing is held back of who is not told again.
                 is_model_known=view.is_broadcast or bool(view.receipts or view.before),
                 receipts=[Receipt.restored(receipt) for receipt in view.receipts],
             )

@@ -27,6 +27,8 @@ class SavedOrder(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     are_offsets_saved: bool = False
     """Whether the file of offsets has had those of the order since it was applied."""
     queue_id: int = -1
+    superseded: list[int] = []
+    """Queues that another order has taken over."""
 
 
 class SavedOrders(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

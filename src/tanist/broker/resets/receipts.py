@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from tanist.broker.consumer_group import Client, ClientConnection
+from tanist.broker.resets.moment import LONG_AGO_MS, Moment
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.reset import ClientReceipt, QueueReceipt, ReceiptState
 from tanist.protocol.codes import Language, Version
@@ -22,6 +23,8 @@ class Receipt:
     connection: ClientConnection | None = None
     state: ReceiptState = ReceiptState.PENDING
     told_ms: int = 0
+    told_at_ms: int = LONG_AGO_MS
+    """The same on the steady clock. Who was told before a restart is not waited for on its account."""
     told_count: int = 0
     confirmed_ms: int = 0
     reason: str = ""
@@ -31,6 +34,12 @@ class Receipt:
     """Those of the order's queues that it said it has, or was seen to have; None before it said."""
     seen: set[int] = field(default_factory=set[int])
     """Those in which it has done something since it was told."""
+    spared: frozenset[int] = frozenset()
+    """Those to which it was not sent when it came back, because the group has been there since."""
+    stood: frozenset[int] = frozenset()
+    """Those whose last pull before it was told had ended at the target."""
+    asked_at_ms: int = LONG_AGO_MS
+    """When it was last asked once more where it stands."""
     old_offsets: dict[int, int] = field(default_factory=dict[int, int])
     next_offsets: dict[int, int] = field(default_factory=dict[int, int])
     """Where its pulls since then ended, by queue: a pull that goes on there is no move."""
@@ -55,6 +64,7 @@ class Receipt:
             version=int(saved.version) if saved.version.isdecimal() else 0,
             state=saved.state,
             told_ms=saved.told_ms,
+            told_count=1 if saved.told_ms else 0,
             confirmed_ms=saved.confirmed_ms,
             reason=saved.reason,
             queues={queue.queue_id: queue for queue in saved.queues},
@@ -83,6 +93,11 @@ class Receipt:
         is_old_4 = self.version < Version.V4_9_8
         is_old_5 = Version.V5_0_0 <= self.version < Version.V5_2_0
         return self.language == Language.JAVA.name and (is_old_4 or is_old_5)
+
+    def told(self, now: Moment) -> None:
+        """It is told, and has yet to follow."""
+        self.state, self.reason = ReceiptState.TOLD, ""
+        self.told_ms, self.told_at_ms = now
 
     def moved(self, queue_id: int, target: int) -> None:
         """It was seen at the target of a queue."""

@@ -5,7 +5,8 @@ never one that is done and not known: at the next start the offsets of an order 
 not have yet are set once more. What clients confirm is saved within a second.
 
 Two orders for the same queues of a group: the second supersedes the first, whose clients are told the new
-targets. Its plan was compared with what the first one had set, or it is refused as any other that is late.
+targets. If they have only some queues in common, the first one goes on with the others. The second one's plan
+was compared with what the first one had set, or it is refused as any other that is late.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,11 +18,12 @@ import msgspec
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.resets.actions import Action, NoteReceipt
 from tanist.broker.resets.audit import AuditEntry, AuditEvent
+from tanist.broker.resets.moment import Moment
 from tanist.broker.resets.order import GroupStanding, ResetOrder
 from tanist.broker.resets.order_file import OrderFile, SavedOrder
 from tanist.broker.resets.order_saving import OrderSaving
 from tanist.broker.resets.targets import found_elsewhere
-from tanist.broker.resets.watch import PATIENCE_MS, OrderWatch
+from tanist.broker.resets.watch import OrderWatch
 from tanist.errors import DiskFull, ResponseError
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.reset import QueueTarget, ReceiptState, ResetOrderView, ResetState
@@ -29,6 +31,8 @@ from tanist.protocol.codes import ResponseCode
 
 MAX_ORDERS = 256
 """Those that are done with go first; one more than this that is not is refused."""
+MAX_GROUP_ORDERS = 16
+"""Orders of one group that wait or are watched. What its clients do is looked at by each of them."""
 MAX_ROWS = 400_000
 """Queues of all orders and their receipts together."""
 
@@ -91,6 +95,7 @@ class OrderTable:
                 ResponseCode.INVALID_PARAMETER,
                 f"order {order.order_id} is known here with another content; give this one another id",
             )
+        self._check_group(order.record)
         self._make_room(len(order.record.targets))
         self._orders[order.order_id] = order
         if order.is_waiting:
@@ -99,7 +104,7 @@ class OrderTable:
             self._changed(order)
         return order
 
-    def apply(self, order: ResetOrder, standing: GroupStanding, now_ms: int) -> list[Action]:
+    def apply(self, order: ResetOrder, standing: GroupStanding, now: Moment) -> list[Action]:
         """Compare and set all queues of an order, and begin to watch its clients.
 
         Raises ResponseError, and nothing is done, if it can not be saved, or the offsets find no room.
@@ -112,7 +117,7 @@ class OrderTable:
         if moved and not was.is_forced:
             order.change(state=ResetState.MOVED)
             self._note(
-                AuditEvent.MOVED, order, now_ms, reason=f"it stood elsewhere in queues {sorted(moved)}"
+                AuditEvent.MOVED, order, now.wall_ms, reason=f"it stood elsewhere in queues {sorted(moved)}"
             )
             self._save_or_undo(order, was)
             self._changed(order)
@@ -123,9 +128,12 @@ class OrderTable:
             if not standing.is_broadcast and (found := standing.stands_at(wanted.queue_id)) is not None
         }
         order.change(
-            state=ResetState.APPLIED, applied_ms=now_ms, before=before, is_broadcast=standing.is_broadcast
+            state=ResetState.APPLIED,
+            applied_ms=now.wall_ms,
+            before=before,
+            is_broadcast=standing.is_broadcast,
         )
-        self._note(AuditEvent.APPLIED, order, now_ms)
+        self._note(AuditEvent.APPLIED, order, now.wall_ms)
         order.are_offsets_saved = standing.is_broadcast
         self._save_or_undo(order, was)
         if not standing.is_broadcast:
@@ -134,10 +142,10 @@ class OrderTable:
             except ResponseError:
                 self._forget(order, was)
                 raise
-        actions = self._supersede(order, now_ms)
-        watch = order.make_watch(standing, judges_until_ms=now_ms + PATIENCE_MS)
+        actions = self._supersede(order, now)
+        watch = order.make_watch(standing, now)
         self._watch(watch)
-        actions += watch.begin(standing.members, now_ms)
+        actions += watch.begin(standing.members, now)
         self._changed(order)
         return actions
 
@@ -201,26 +209,26 @@ class OrderTable:
         if (order := self._orders.get(watch.order_id)) is not None:
             self._changed(order)
 
-    def on_tick(self, now_ms: int) -> list[Action]:
+    def on_tick(self, now: Moment) -> list[Action]:
         """End what has lasted long enough. To be called every few seconds."""
         actions: list[Action] = []
         for order in self._orders.values():
             record, watch = order.record, order.watch
-            is_over = 0 < record.expires_ms <= now_ms
+            is_over = 0 < record.expires_ms <= now.wall_ms
             if order.is_waiting and is_over:
                 order.change(state=ResetState.REJECTED, decision_reason="nobody decided in time")
-                self._note(AuditEvent.REJECTED, order, now_ms, who="", reason="nobody decided in time")
+                self._note(AuditEvent.REJECTED, order, now.wall_ms, who="", reason="nobody decided in time")
                 self._changed(order)
             if watch is None or record.state is not ResetState.APPLIED:
                 continue
-            actions += watch.on_tick(now_ms)
+            actions += watch.on_tick(now)
             if is_over:
                 if order.is_missing_somebody:
                     order.change(state=ResetState.EXPIRED)
-                    self._note(AuditEvent.EXPIRED, order, now_ms, who="")
+                    self._note(AuditEvent.EXPIRED, order, now.wall_ms, who="")
                     self._changed(order)
                 self._unwatch(watch)
-            elif watch.is_over(now_ms):
+            elif watch.is_over(now):
                 self._unwatch(watch)
         return actions
 
@@ -288,21 +296,29 @@ class OrderTable:
             self._orders.pop(order.order_id, None)
             self._tell_watchers(order.order_id)
 
-    def _supersede(self, newer: ResetOrder, now_ms: int) -> list[Action]:
+    def _supersede(self, newer: ResetOrder, now: Moment) -> list[Action]:
         key = (newer.record.group, newer.record.topic)
-        queues = {wanted.queue_id for wanted in newer.record.targets}
+        queues = frozenset(wanted.queue_id for wanted in newer.record.targets)
         actions: list[Action] = []
         for watch in [*self.watched.get(key, ())]:
             if queues.isdisjoint(watch.targets):
                 continue
             order = self._orders[watch.order_id]
             self._note(
-                AuditEvent.SUPERSEDED, order, now_ms, who=newer.record.caller, reason=f"by {newer.order_id}"
+                AuditEvent.SUPERSEDED,
+                order,
+                now.wall_ms,
+                who=newer.record.caller,
+                reason=f"by {newer.order_id}",
             )
-            if order.is_missing_somebody:
-                order.change(state=ResetState.EXPIRED)
-            actions += watch.supersede(newer.order_id)
-            self._unwatch(watch)
+            if watch.targets.keys() <= queues:
+                if order.is_missing_somebody:
+                    order.change(state=ResetState.EXPIRED)
+                actions += watch.supersede(newer.order_id)
+                self._unwatch(watch)
+            else:
+                order.superseded |= queues & watch.targets.keys()
+                actions += watch.give_up(queues, newer.order_id, now)
             self._changed(order)
         return actions
 
@@ -313,6 +329,21 @@ class OrderTable:
     def _unwatch(self, watch: OrderWatch) -> None:
         _remove(self.watched, (watch.group, watch.topic), watch)
         _remove(self.watched_groups, watch.group, watch)
+
+    def _check_group(self, record: ResetOrderView) -> None:
+        """Raises ResponseError if too many orders of a group are open that this one does not supersede."""
+        queues = {wanted.queue_id for wanted in record.targets}
+        waiting = sum(it.is_waiting and it.record.group == record.group for it in self._orders.values())
+        watched = sum(
+            watch.topic != record.topic or not watch.targets.keys() <= queues
+            for watch in self.watched_groups.get(record.group, ())
+        )
+        if waiting + watched >= MAX_GROUP_ORDERS:
+            raise ResponseError(
+                ResponseCode.SYSTEM_BUSY,
+                f"[OVERLOAD] group {record.group} has {waiting + watched} orders under way; try again when"
+                " its clients have followed them, or they have expired",
+            )
 
     def _make_room(self, row_count: int) -> None:
         rows = row_count + sum(_rows(order) for order in self._orders.values())

@@ -14,11 +14,19 @@ queue after it was told:
 - it pulls from exactly the target, and no earlier pull that was seen since had ended there. So a consumer
   that merely reads on and passes the target has not moved.
 
+Where the last pull before it was told had ended at the target, as it does when a backlog is skipped that the
+client has fetched already, a pull from there proves nothing. There it counts that it commits the target, or
+that it says it stands there, which it is asked (221) when it is told and when it pulls from the target next.
+
 A client has confirmed when that holds for each queue that it has. In broadcasting mode these are all queues
 of the order. In clustering mode it is asked which it has (221), as it is told; one that has none has nothing
 to do. One that does not answer has confirmed when ``PATIENCE_MS`` are over and each queue in which it was
 seen meanwhile, one at least, has moved. A queue that another member was seen to read from its target is no
-longer one of those it was taken from.
+longer one of those it was taken from, whether that member was told or came later.
+
+**Who comes back** and has not followed is told once more. In clustering mode it is not sent to queues in
+which anybody was seen at the target since, for that would take the group back from where it has come; nor is
+one told that has failed.
 
 It has failed when it goes on elsewhere, by a pull or a commit, more than ``PATIENCE_MS`` after it was told; a
 proof that comes later still counts. One that does nothing stays told.
@@ -36,12 +44,21 @@ from dataclasses import dataclass, field
 
 from tanist.broker.consumer_group import Client, ClientConnection
 from tanist.broker.resets.actions import Action, AskStanding, NoteReceipt, TellClient, WakePulls
+from tanist.broker.resets.moment import LONG_AGO_MS, Moment
 from tanist.broker.resets.receipts import MAX_TELLS, Receipt, host_of
 from tanist.protocol.bodies.reset import QueueReceipts, ReceiptState
 from tanist.protocol.codes import Version
 
 PATIENCE_MS = 30_000
 """Clients of RocketMQ pause for 10 s before they move; a pull of theirs waits up to 20 s."""
+
+ASK_AGAIN_MS = 5_000
+"""A client is not asked where it stands more often than that."""
+
+MAX_RECEIPTS = 10_000
+"""Clients that one order follows."""
+UNKEPT = "(more)"
+"""Stands for all others."""
 
 FindMember = Callable[[], Client | None]
 """Finds out who is at the other end of a connection; None if no member of the group is."""
@@ -73,27 +90,38 @@ class OrderWatch:
     """Whether clients are told by the answers to their pulls, and nothing is sent to them."""
     timestamp_ms: int = -1
     is_forced: bool = False
-    applied_ms: int = 0
-    judges_until_ms: int = 0
-    """Until then members of which nothing is known are judged by what they do."""
+    applied_at_ms: int = LONG_AGO_MS
+    judges_until_ms: int = LONG_AGO_MS
+    """Until then members of which nothing is known are judged by what they do. Both on the steady clock."""
+    stood: frozenset[int] = frozenset()
+    """The queues in which the group's last pull before the order had ended at the target."""
     is_model_known: bool = True
     """Whether the group has said that it broadcasts, or not; if not, its next member does."""
     receipts: list[Receipt] = field(default_factory=list[Receipt])
     _by_connection: dict[Hashable, Receipt] = field(default_factory=dict[Hashable, Receipt], init=False)
     _at_target: set[tuple[Hashable, int]] = field(default_factory=set[tuple[Hashable, int]], init=False)
     _answered: set[tuple[Hashable, int]] = field(default_factory=set[tuple[Hashable, int]], init=False)
+    _reached: set[int] = field(default_factory=set[int], init=False)
+    """The queues in which a member was seen at the target, in clustering mode."""
+
+    _unkept: set[Hashable] = field(default_factory=set[Hashable], init=False)
+    """Connections of members for which there was no receipt left."""
+
+    def __post_init__(self) -> None:
+        self._reached = {queue_id for receipt in self.receipts for queue_id in receipt.queues}
 
     # Who is there
 
-    def begin(self, clients: Iterable[tuple[Client, bool]], now_ms: int) -> list[Action]:
+    def begin(self, clients: Iterable[tuple[Client, bool]], now: Moment) -> list[Action]:
         """The order is applied, and these are the group's members; of each whether it pulls by itself."""
         actions: list[Action] = []
         for client, is_active in clients:
-            actions += self._tell(self._add(client), client, now_ms, is_active=is_active)
+            if (receipt := self._add(client)) is not None:
+                actions += self._tell(receipt, client, now, is_active=is_active)
         return [*actions, WakePulls(self)] if self.is_server_side else actions
 
     def on_member(
-        self, client: Client, now_ms: int, *, is_broadcast: bool, is_active: bool = False
+        self, client: Client, now: Moment, *, is_broadcast: bool, is_active: bool = False
     ) -> list[Action]:
         """A member is there, as its heartbeat says."""
         if client.connection in self._by_connection:
@@ -106,13 +134,18 @@ class OrderWatch:
             if not self.is_broadcast:
                 return []
             receipt = self._add(client)
+        if receipt is None:
+            return []
         if receipt.state is not ReceiptState.CONFIRMED:
-            return self._tell(receipt, client, now_ms, is_active=is_active)
+            return self._tell_again(receipt, client, now, is_active=is_active)
         self._at_target |= {(client.connection, queue_id) for queue_id in self.targets}
         return []
 
     def on_left(self, connection: Hashable) -> bool:
         """A member has gone, or its connection has; whether it was one that is known."""
+        self._at_target = {place for place in self._at_target if place[0] != connection}
+        self._answered = {place for place in self._answered if place[0] != connection}
+        self._unkept.discard(connection)
         receipt = self._by_connection.pop(connection, None)
         if receipt is None:
             return False
@@ -121,13 +154,11 @@ class OrderWatch:
             receipt.state = ReceiptState.PENDING
         if receipt.is_open:
             receipt.reason = "it left before it had moved"
-        self._at_target = {place for place in self._at_target if place[0] != connection}
-        self._answered = {place for place in self._answered if place[0] != connection}
         return True
 
     # What clients do
 
-    def may_commit(self, commit: Commit, now_ms: int, find_member: FindMember) -> tuple[bool, list[Action]]:
+    def may_commit(self, commit: Commit, now: Moment, find_member: FindMember) -> tuple[bool, list[Action]]:
         """Whether a commit counts, and what follows from it."""
         target = self.targets.get(commit.queue_id)
         place = (commit.connection, commit.queue_id)
@@ -135,19 +166,24 @@ class OrderWatch:
             return True, []
         receipt = self._by_connection.get(commit.connection)
         if commit.offset == target:
-            return True, [] if receipt is None else self._moved(receipt, commit.queue_id, now_ms)
+            moved = (
+                self._stranger_moved(find_member(), commit.queue_id, now)
+                if receipt is None
+                else self._moved(receipt, commit.queue_id, now)
+            )
+            return True, moved
         if receipt is None:
-            return self._judge_stranger(commit, now_ms, find_member)
+            return self._judge_stranger(commit, now, find_member)
         if receipt.state is ReceiptState.FAILED:
             return True, []
-        if now_ms - max(receipt.told_ms, self.applied_ms) <= PATIENCE_MS:
+        if now.steady_ms - max(receipt.told_at_ms, self.applied_at_ms) <= PATIENCE_MS:
             receipt.seen.add(commit.queue_id)
             return False, []
-        return True, self._elsewhere(receipt, commit.queue_id, commit.offset, now_ms)
+        return True, self._elsewhere(receipt, commit.queue_id, commit.offset, now)
 
-    def on_query(self, connection: Hashable, queue_id: int) -> None:
+    def on_query(self, connection: Hashable, queue_id: int, find_member: FindMember) -> None:
         """A client is told where the group stands: that is where it goes on, in clustering mode."""
-        if not self.is_broadcast and queue_id in self.targets:
+        if not self.is_broadcast and queue_id in self.targets and find_member() is not None:
             self._at_target.add((connection, queue_id))
 
     def on_pull(
@@ -157,7 +193,7 @@ class OrderWatch:
         asked: int,
         next_offset: int,
         *,
-        now_ms: int,
+        now: Moment,
         find_member: FindMember,
     ) -> list[Action]:
         """A client pulls from ``asked``, and goes on at ``next_offset``."""
@@ -166,58 +202,67 @@ class OrderWatch:
             return []
         receipt, place = self._by_connection.get(connection), (connection, queue_id)
         if receipt is None:
-            if asked == target and not self.is_broadcast:
-                self._at_target.add(place)
-            is_judged = not self.is_broadcast and now_ms <= self.judges_until_ms
-            has_moved = not is_judged or place in self._at_target
-            return [] if has_moved else self._tell_stranger(find_member(), now_ms)
+            return [] if self.is_broadcast else self._judge_pull(place, asked, now, find_member)
         is_new = queue_id not in receipt.queues
         if is_new and asked == target and receipt.next_offsets.get(queue_id) != target:
-            return self._moved(receipt, queue_id, now_ms)
+            return self._moved(receipt, queue_id, now)
         if not is_new or place in self._at_target:
             return []
+        if asked == target and queue_id in receipt.stood:
+            receipt.seen.add(queue_id)
+            return self._ask_again(receipt, find_member, now)
         receipt.next_offsets[queue_id] = next_offset
-        return self._elsewhere(receipt, queue_id, asked, now_ms)
+        return self._elsewhere(receipt, queue_id, asked, now)
 
-    def take_pending(self, connection: Hashable, queue_id: int, asked: int, now_ms: int) -> int | None:
+    def take_pending(self, connection: Hashable, queue_id: int, asked: int, now: Moment) -> int | None:
         """Where to send a client that pulls from ``asked``; None if it is to be answered as always.
 
         In broadcasting mode each client is sent once in each queue. So it is in clustering mode, where only
         those are left that have not asked where the group stands.
         """
         target, place = self.targets.get(queue_id), (connection, queue_id)
-        if not self.is_server_side or target is None or asked == target:
-            return None
         receipt = self._by_connection.get(connection)
+        # Who stood there before has perhaps not consumed what it had fetched, and drops it when it is sent.
+        is_there = asked == target and (receipt is None or queue_id not in receipt.stood)
+        if not self.is_server_side or target is None or is_there:
+            return None
         if place in self._answered or place in self._at_target:
             return None
         if receipt is None:
-            if self.is_broadcast or now_ms > self.judges_until_ms:
+            if self.is_broadcast or now.steady_ms > self.judges_until_ms:
                 return None
-        elif not receipt.is_open or queue_id in receipt.queues:
+        elif not receipt.is_open or queue_id in receipt.queues or queue_id in receipt.spared:
             return None
         else:
-            receipt.state, receipt.told_ms, receipt.reason = ReceiptState.TOLD, now_ms, ""
+            if receipt.state is ReceiptState.PENDING:
+                receipt.told(now)
             receipt.seen.add(queue_id)
         self._answered.add(place)
         return target
 
-    def on_standing(self, connection: Hashable, offsets: Mapping[int, int], now_ms: int) -> list[Action]:
+    def on_standing(self, connection: Hashable, offsets: Mapping[int, int], now: Moment) -> list[Action]:
         """A client says where it stood when it was told, by queue."""
         receipt = self._by_connection.get(connection)
         if receipt is None or not receipt.is_open:
             return []
-        receipt.old_offsets = {queue_id: offset for queue_id, offset in offsets.items() if offset >= 0}
-        if self.is_broadcast:
-            return []
-        receipt.owned = {queue_id for queue_id in offsets if queue_id in self.targets} | receipt.seen
-        if not receipt.owned:
-            receipt.reason = "it has none of the queues"
-        return self._settle(receipt, now_ms)
+        known = {queue_id: offset for queue_id, offset in offsets.items() if queue_id in self.targets}
+        # Asked once more it tells where it has come to, and not where it stood.
+        receipt.old_offsets = {q: offset for q, offset in known.items() if offset >= 0} | receipt.old_offsets
+        if not self.is_broadcast and receipt.owned is None:
+            receipt.owned = (known.keys() | receipt.seen) - receipt.spared
+            if not receipt.owned:
+                receipt.reason = "it has none of the queues"
+        actions: list[Action] = []
+        for queue_id in sorted(receipt.stood - receipt.queues.keys()):
+            if known.get(queue_id) == self.targets.get(queue_id, -1):
+                actions += self._moved(receipt, queue_id, now)
+        return [*actions, *self._settle(receipt, now)]
 
-    def on_receipt(self, client: Client, said: QueueReceipts, now_ms: int) -> list[Action]:
+    def on_receipt(self, client: Client, said: QueueReceipts, now: Moment) -> list[Action]:
         """A client says itself what it did. Once more is fine: it may have taken its first message since."""
         receipt = self._by_connection.get(client.connection) or self._returned(client) or self._add(client)
+        if receipt is None:
+            return []
         was_confirmed = receipt.state is ReceiptState.CONFIRMED
         if said.failure:
             return self._fail(receipt, said.failure)
@@ -234,18 +279,18 @@ class OrderWatch:
         if was_confirmed:
             return []
         receipt.reason = "" if receipt.queues else "it has none of the queues"
-        return self._confirm(receipt, now_ms)
+        return self._confirm(receipt, now)
 
-    def on_tick(self, now_ms: int) -> list[Action]:
+    def on_tick(self, now: Moment) -> list[Action]:
         """Time has passed: who was seen to move and did not say what it has, or did, may have confirmed."""
         actions: list[Action] = []
         for receipt in self.receipts:
-            if receipt.state is not ReceiptState.TOLD or now_ms - receipt.told_ms <= PATIENCE_MS:
+            if receipt.state is not ReceiptState.TOLD or now.steady_ms - receipt.told_at_ms <= PATIENCE_MS:
                 continue
             if self.is_broadcast or receipt.owned is not None:
-                actions += self._settle(receipt, now_ms)
+                actions += self._settle(receipt, now)
             elif receipt.seen and receipt.seen <= receipt.queues.keys():
-                actions += self._confirm(receipt, now_ms)
+                actions += self._confirm(receipt, now)
         return actions
 
     def supersede(self, order_id: str) -> list[Action]:
@@ -256,19 +301,49 @@ class OrderWatch:
                 actions += self._fail(receipt, f"order {order_id} came before it had moved")
         return actions
 
-    def is_over(self, now_ms: int) -> bool:
+    def give_up(self, queues: frozenset[int], order_id: str, now: Moment) -> list[Action]:
+        """Another order moves some of the queues: this one goes on with the others."""
+        self.targets = {queue_id: to for queue_id, to in self.targets.items() if queue_id not in queues}
+        self.observable -= queues
+        actions: list[Action] = []
+        for receipt in self.receipts:
+            receipt.seen -= queues
+            lost = set[int]() if receipt.owned is None else receipt.owned & queues
+            if receipt.owned is not None:
+                receipt.owned -= queues
+            if lost and not receipt.owned and not lost <= receipt.queues.keys() and receipt.is_open:
+                actions += self._fail(receipt, f"order {order_id} came before it had moved")
+            elif receipt.is_open:
+                actions += self._settle(receipt, now)
+        return actions
+
+    def is_over(self, now: Moment) -> bool:
         """Whether there is nothing left to watch. In broadcasting mode others may come all the time."""
-        is_quiet = now_ms > max(self.judges_until_ms, self.applied_ms + PATIENCE_MS)
+        is_quiet = now.steady_ms > max(self.judges_until_ms, self.applied_at_ms + PATIENCE_MS)
         is_settled = not any(receipt.is_open for receipt in self.receipts)
         return self.is_model_known and not self.is_broadcast and is_quiet and is_settled
 
     # Within
 
-    def _add(self, client: Client) -> Receipt:
+    def _add(self, client: Client) -> Receipt | None:
+        """None if there are too many: it is counted, in a last receipt of nobody, and not told."""
+        if len(self.receipts) >= MAX_RECEIPTS:
+            if client.connection not in self._unkept:
+                self._unkept.add(client.connection)
+                self._count_unkept()
+            return None
         receipt = Receipt.of(client)
         self.receipts.append(receipt)
         self._by_connection[client.connection] = receipt
         return receipt
+
+    def _count_unkept(self) -> None:
+        if self.receipts[-1].client_id != UNKEPT:
+            unkept = Receipt(UNKEPT, address="", language="", version=0, state=ReceiptState.FAILED)
+            self.receipts.append(unkept)
+        self.receipts[
+            -1
+        ].reason = f"{len(self._unkept)} more clients are there than the {MAX_RECEIPTS} that an order follows"
 
     def _returned(self, client: Client) -> Receipt | None:
         """The receipt of a client that comes back on another connection."""
@@ -280,8 +355,30 @@ class OrderWatch:
                 return receipt
         return None
 
+    def _tell_again(
+        self, receipt: Receipt, client: Client, now: Moment, *, is_active: bool = False
+    ) -> list[Action]:
+        """It is back, and had not followed."""
+        if self.is_broadcast or not receipt.told_count:
+            return self._tell(receipt, client, now, is_active=is_active)
+        if receipt.state is ReceiptState.FAILED:
+            return []
+        self._at_target |= {(client.connection, queue_id) for queue_id in receipt.queues}
+        had = self.targets.keys() if receipt.owned is None else receipt.owned
+        if had <= self._reached:
+            receipt.reason = "its queues went to others"
+            return self._confirm(receipt, now)
+        spared = frozenset(self._reached)
+        return self._tell(receipt, client, now, is_active=is_active, spared=spared)
+
     def _tell(
-        self, receipt: Receipt, client: Client, now_ms: int, *, is_active: bool = False
+        self,
+        receipt: Receipt,
+        client: Client,
+        now: Moment,
+        *,
+        is_active: bool = False,
+        spared: frozenset[int] = frozenset(),
     ) -> list[Action]:
         if is_active:
             return self._fail(receipt, "it pulls by itself: such consumers do not take orders")
@@ -290,64 +387,107 @@ class OrderWatch:
         if receipt.told_count >= MAX_TELLS:
             return self._fail(receipt, f"it was told {MAX_TELLS} times, and left each time")
         receipt.told_count += 1
-        receipt.owned, receipt.next_offsets = None, {}
+        receipt.spared = spared
+        # Of one that is back it is known where its own pulls had ended.
+        receipt.stood = (
+            self.stood
+            if receipt.told_count == 1
+            else frozenset(q for q, ended in receipt.next_offsets.items() if ended == self.targets.get(q))
+        )
+        receipt.owned, receipt.next_offsets = None, {q: self.targets[q] for q in receipt.stood}
         receipt.seen.clear()
         if self.is_server_side:
             receipt.state, receipt.reason = ReceiptState.PENDING, "it is told when it pulls next"
             return [AskStanding(self, client)]
-        receipt.state, receipt.told_ms, receipt.reason = ReceiptState.TOLD, now_ms, ""
+        receipt.told(now)
         if self.is_broadcast and receipt.says_itself:
             # Which queues it has is known, and where it stood it says in its receipt.
             return [TellClient(self, client)]
-        return [AskStanding(self, client), TellClient(self, client)]
+        return [AskStanding(self, client), TellClient(self, client, spared)]
 
-    def _tell_stranger(self, client: Client | None, now_ms: int) -> list[Action]:
+    def _tell_stranger(self, client: Client | None, now: Moment) -> list[Action]:
         """Of a member that is not known, and goes on elsewhere."""
         if client is None:
             return []
-        return self._tell(self._returned(client) or self._add(client), client, now_ms)
+        receipt = self._returned(client) or self._add(client)
+        return [] if receipt is None else self._tell_again(receipt, client, now)
+
+    def _ask_again(self, receipt: Receipt, find_member: FindMember, now: Moment) -> list[Action]:
+        client = find_member()
+        if client is None or now.steady_ms - receipt.asked_at_ms < ASK_AGAIN_MS:
+            return []
+        receipt.asked_at_ms = now.steady_ms
+        return [AskStanding(self, client)]
+
+    def _judge_pull(
+        self, place: tuple[Hashable, int], asked: int, now: Moment, find_member: FindMember
+    ) -> list[Action]:
+        """Of somebody who was not told."""
+        queue_id = place[1]
+        if asked == self.targets[queue_id]:
+            has_come = place in self._at_target or queue_id not in self.stood
+            return self._stranger_moved(find_member(), queue_id, now) if has_come else []
+        is_judged = now.steady_ms <= self.judges_until_ms and place not in self._at_target
+        return self._tell_stranger(find_member(), now) if is_judged else []
 
     def _judge_stranger(
-        self, commit: Commit, now_ms: int, find_member: FindMember
+        self, commit: Commit, now: Moment, find_member: FindMember
     ) -> tuple[bool, list[Action]]:
         client = find_member()
         if client is not None:
-            if now_ms > self.judges_until_ms:
+            if now.steady_ms > self.judges_until_ms:
                 return True, []
-            return False, self._tell_stranger(client, now_ms)
+            return False, self._tell_stranger(client, now)
         # A client may commit on another connection than the one on which it is a member.
         host = host_of(commit.connection.peer)
         is_likely_a_client = commit.is_one_way and any(
             receipt.is_open
             and receipt.host == host
-            and now_ms - max(receipt.told_ms, self.applied_ms) <= PATIENCE_MS
+            and now.steady_ms - max(receipt.told_at_ms, self.applied_at_ms) <= PATIENCE_MS
             for receipt in self.receipts
         )
         return not is_likely_a_client, []
 
-    def _moved(self, receipt: Receipt, queue_id: int, now_ms: int) -> list[Action]:
+    def _moved(self, receipt: Receipt, queue_id: int, now: Moment) -> list[Action]:
         receipt.moved(queue_id, self.targets[queue_id])
         if receipt.connection is not None:
             self._at_target.add((receipt.connection, queue_id))
-        actions = self._settle(receipt, now_ms)
-        if self.is_broadcast:
-            return actions
+        actions = self._settle(receipt, now)
+        return actions if self.is_broadcast else [*actions, *self._take_over(receipt, queue_id, now)]
+
+    def _stranger_moved(self, client: Client | None, queue_id: int, now: Moment) -> list[Action]:
+        """Somebody who was not told is at the target of a queue. Only a member can have taken it over."""
+        if client is None:
+            return []
+        self._at_target.add((client.connection, queue_id))
+        return self._take_over(client, queue_id, now)
+
+    def _take_over(self, taker: Receipt | Client, queue_id: int, now: Moment) -> list[Action]:
+        """A queue is read from its target by one, so that no other one is waited for there."""
+        self._reached.add(queue_id)
+        actions: list[Action] = []
         for other in self.receipts:
-            if other is receipt:
+            if other is taker:
                 continue
             other.seen.discard(queue_id)
             if other.owned is not None and queue_id in other.owned:
                 other.owned.discard(queue_id)
                 if not other.owned and other.is_open:
-                    other.reason = f"its queues went to others, the last to {receipt.client_id}"
-                actions += self._settle(other, now_ms)
+                    other.reason = f"its queues went to others, the last to {taker.client_id}"
+                actions += self._settle(other, now)
         return actions
 
-    def _elsewhere(self, receipt: Receipt, queue_id: int, offset: int, now_ms: int) -> list[Action]:
+    def _elsewhere(self, receipt: Receipt, queue_id: int, offset: int, now: Moment) -> list[Action]:
+        if queue_id in receipt.spared:
+            return []
+        if queue_id in receipt.stood and offset >= self.targets[queue_id]:
+            # From where it stood it may have come there either way.
+            receipt.seen.add(queue_id)
+            return []
         receipt.seen.add(queue_id)
         if receipt.owned is not None:
             receipt.owned.add(queue_id)
-        if receipt.state is not ReceiptState.TOLD or now_ms - receipt.told_ms <= PATIENCE_MS:
+        if receipt.state is not ReceiptState.TOLD or now.steady_ms - receipt.told_at_ms <= PATIENCE_MS:
             return []
         reason = f"it goes on at {offset} in queue {queue_id}, and not at {self.targets[queue_id]}"
         if self.is_broadcast and receipt.is_deaf_in_broadcasting:
@@ -357,18 +497,18 @@ class OrderWatch:
             )
         return self._fail(receipt, reason)
 
-    def _settle(self, receipt: Receipt, now_ms: int) -> list[Action]:
+    def _settle(self, receipt: Receipt, now: Moment) -> list[Action]:
         required = self.observable if self.is_broadcast else receipt.owned
         has_moved = required is not None and required <= receipt.queues.keys()
         if not has_moved or receipt.state is ReceiptState.CONFIRMED or receipt.connection is None:
             return []
         is_awaited = receipt.says_itself and not self.is_server_side
-        if is_awaited and now_ms - receipt.told_ms <= PATIENCE_MS:
+        if is_awaited and now.steady_ms - receipt.told_at_ms <= PATIENCE_MS:
             return []
-        return self._confirm(receipt, now_ms)
+        return self._confirm(receipt, now)
 
-    def _confirm(self, receipt: Receipt, now_ms: int) -> list[Action]:
-        receipt.state, receipt.confirmed_ms = ReceiptState.CONFIRMED, now_ms
+    def _confirm(self, receipt: Receipt, now: Moment) -> list[Action]:
+        receipt.state, receipt.confirmed_ms = ReceiptState.CONFIRMED, now.wall_ms
         if receipt.queues:
             receipt.reason = ""
         return [NoteReceipt(self, receipt)]

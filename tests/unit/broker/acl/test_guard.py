@@ -12,6 +12,7 @@ from tanist.broker.settings import BrokerSettings
 from tanist.errors import ConfigError, ResponseError
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
+from tanist.protocol.signature import ACCESS_KEY
 from tanist.remoting import Connection
 from tests.support.acl import KEY, PLAIN_ACL, SECRET, signed
 from tests.support.clocks import FakeClock
@@ -63,6 +64,15 @@ def test_what_is_allowed_reaches_the_handler_and_nothing_else_does(desk: Desk) -
     for refused in (send_to("Denied"), send_to("Both", secret="wrong-one"), Command.request(SEND)):
         assert desk.is_refused(refused)
     assert desk.served == [allowed]
+
+
+def test_a_key_that_has_not_signed_an_order_to_reset_is_not_taken_for_who_gave_it(desk: Desk) -> None:
+    code, ext = RequestCode.APPLY_RESET, {"topic": "Both", "group": "G"}
+    serve = desk.guard.guard({code: desk.serve}, Needs(BrokerSettings(), lambda _offset: None))[code]
+    trusted = FakeConnection("10.10.103.7:5")
+    serve(Command.request(code, ext={**ext, ACCESS_KEY: KEY}), trusted)
+    serve(signed(code, ext), trusted)
+    assert [command.ext.get(ACCESS_KEY) for command in desk.served] == [None, KEY]
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,16 @@ def test_an_address_on_the_list_of_an_account_needs_its_key_alone() -> None:
     assert refusal(of_another, address="192.168.1.9") == "wrong signature"
 
 
+@pytest.mark.parametrize("address", ["10.10.103.7", "192.168.1.7"])
+def test_no_address_is_trusted_to_decide_about_a_reset(address: str) -> None:
+    code, ext = C.DECIDE_RESET, {"orderId": "o1"}
+    assert refusal(Command.request(code, ext=ext), address=address) == "no access key"
+    named = Command.request(code, ext={**ext, "AccessKey": "operator-key"})
+    assert refusal(named, address=address) == "wrong signature"
+    assert refusal(signed(code, ext), address=address) == f"request code {code} needs an admin's account"
+    assert refusal(signed(code, ext, access_key="operator-key"), address=address) is None
+
+
 def test_only_the_signature_of_the_accounts_own_secret_counts() -> None:
     ext = {"b": "Both"}
     assert refusal(signed(C.SEND_MESSAGE_V2, ext, body=b"x")) is None

@@ -598,6 +598,12 @@ def test_where_accounts_are_checked_the_account_counts_and_not_what_is_said(tmp_
         assert desk.decide("o1", decider="key-a", access_key="key-b").decider == "key-b"
 
 
+def test_where_accounts_are_checked_who_has_no_key_is_known_by_the_trusted_address(tmp_path: Path) -> None:
+    with _open(tmp_path, acl_enable=True) as desk:
+        desk.stand(8, 2)
+        assert desk.apply((0, 8, 3), caller="somebody").caller == "trusted address 10.9.9.9"
+
+
 # Told by the answers to pulls
 
 

@@ -1,12 +1,18 @@
+import dataclasses
+from collections.abc import Sequence
+
 import pytest
 
+from tanist.broker.consumer_group import Client
 from tanist.broker.resets import table as tables
+from tanist.broker.resets.moment import Moment
 from tanist.broker.resets.order import GroupStanding, ResetOrder
 from tanist.broker.resets.table import OrderTable
-from tanist.broker.resets.watch import PATIENCE_MS
+from tanist.broker.resets.watch import PATIENCE_MS, Commit
 from tanist.errors import ResponseError
 from tanist.model.offsets import QueueOffset
-from tanist.protocol.bodies.reset import QueueTarget, ResetOrderView, ResetState
+from tanist.protocol.bodies.reset import QueueTarget, ReceiptState, ResetOrderView, ResetState
+from tests.support.fake_connection import FakeConnection
 
 NOBODY = GroupStanding(
     stands_at=lambda _queue_id: 8,
@@ -19,7 +25,12 @@ NOBODY = GroupStanding(
 )
 
 
-def _order(order_id: str, state: ResetState = ResetState.APPLIED, group: str = "G") -> ResetOrder:
+def _order(
+    order_id: str,
+    state: ResetState = ResetState.APPLIED,
+    group: str = "G",
+    queues: Sequence[int] = (0,),
+) -> ResetOrder:
     return ResetOrder(
         ResetOrderView(
             order_id=order_id,
@@ -31,13 +42,16 @@ def _order(order_id: str, state: ResetState = ResetState.APPLIED, group: str = "
             caller_address="10.9.9.9:1",
             created_ms=0,
             expires_ms=10**9,
-            targets=[QueueTarget(queue_id=0, expected_offset=QueueOffset(8), target=QueueOffset(3))],
+            targets=[
+                QueueTarget(queue_id=queue_id, expected_offset=QueueOffset(8), target=QueueOffset(3))
+                for queue_id in queues
+            ],
         )
     )
 
 
 def _apply(table: OrderTable, order: ResetOrder, now_ms: int = 0) -> None:
-    table.apply(table.add(order, now_ms), NOBODY, now_ms)
+    table.apply(table.add(order, now_ms), NOBODY, Moment(now_ms, now_ms))
 
 
 def test_the_oldest_order_that_is_done_with_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +59,7 @@ def test_the_oldest_order_that_is_done_with_makes_room(monkeypatch: pytest.Monke
     table = OrderTable()
     _apply(table, _order("done"))
     table.add(_order("waiting", ResetState.WAITING), 0)
-    table.on_tick(PATIENCE_MS + 1)
+    table.on_tick(Moment(0, PATIENCE_MS + 1))
     assert table.watched == {}
     _apply(table, _order("new"))
     assert [order.order_id for order in table.orders()] == ["waiting", "new"]
@@ -77,7 +91,7 @@ def test_offsets_for_which_there_is_no_room_leave_no_order_behind() -> None:
         is_server_side=False,
     )
     with pytest.raises(ResponseError, match="OVERLOAD"):
-        table.apply(order, standing, 0)
+        table.apply(order, standing, Moment(0, 0))
     assert (table.orders(), table.watched) == ([], {})
 
 
@@ -89,3 +103,48 @@ def test_the_version_grows_with_each_change_and_watchers_hear_which() -> None:
     _apply(table, _order("o1"))
     assert table.version > before
     assert set(heard) == {"o1"}
+
+
+def test_nothing_is_held_back_for_a_client_that_was_told_by_another_process() -> None:
+    client = Client(FakeConnection("10.0.0.1:1"), "c1", "JAVA", 479)
+    standing = dataclasses.replace(NOBODY, members=[(client, False)])
+    table = OrderTable()
+    order = table.add(_order("o1"), 0)
+    table.apply(order, standing, Moment(10**12, 0))
+    watch = ResetOrder.restored(order.saved()).watch
+    assert watch is not None
+    stale = Commit(FakeConnection("10.0.0.1:2"), 0, 8, is_one_way=True)
+    assert watch.may_commit(stale, Moment(0, 1), lambda: None)[0]
+
+
+def test_an_order_goes_on_with_the_queues_that_a_newer_one_leaves_it() -> None:
+    client, late = (Client(FakeConnection(f"10.0.0.{n}:1"), f"c{n}", "JAVA", 479) for n in (1, 2))
+    standing = dataclasses.replace(NOBODY, members=[(client, False), (late, False)])
+    table, now = OrderTable(), Moment(0, 0)
+    first, second = _order("o1", queues=(0, 1)), _order("o2", queues=(1, 2))
+    table.apply(table.add(first, 0), standing, now)
+    assert first.watch is not None
+    first.watch.on_standing(client.connection, {0: 8, 1: 8}, now)
+    first.watch.on_standing(late.connection, {1: 8}, now)
+    table.apply(table.add(second, 0), standing, now)
+    assert (first.record.state, first.watch.targets) == (ResetState.APPLIED, {0: 3})
+    assert first.watch in table.watched["G", "T"]
+    assert [it.state for it in first.watch.receipts] == [ReceiptState.TOLD, ReceiptState.FAILED]
+    restored = ResetOrder.restored(first.saved()).watch
+    assert restored is not None
+    assert restored.targets == {0: 3}
+    table.apply(table.add(_order("o3", queues=(0,)), 0), standing, now)
+    assert first.record.state is ResetState.EXPIRED
+
+
+def test_a_group_has_only_so_many_orders_that_go_on_beside_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tables, "MAX_GROUP_ORDERS", 2)
+    table = OrderTable()
+    table.add(_order("waiting", ResetState.WAITING, queues=(1,)), 0)
+    _apply(table, _order("watched"))
+    with pytest.raises(ResponseError, match="group G has 2 orders under way"):
+        table.add(_order("new", queues=(1,)), 0)
+    _apply(table, _order("of another group", group="Other"))
+    _apply(table, _order("supersedes"))

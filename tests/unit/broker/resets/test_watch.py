@@ -3,7 +3,9 @@ import itertools
 import pytest
 
 from tanist.broker.consumer_group import Client
+from tanist.broker.resets import watch as watches
 from tanist.broker.resets.actions import Action, AskStanding, NoteReceipt, TellClient, WakePulls
+from tanist.broker.resets.moment import Moment
 from tanist.broker.resets.receipts import MAX_TELLS
 from tanist.broker.resets.watch import PATIENCE_MS, Commit, OrderWatch
 from tanist.model.offsets import QueueOffset
@@ -19,6 +21,11 @@ def _client(client_id: str = "c1", *, language: str = "JAVA", version: int = 479
     return Client(FakeConnection(f"10.0.0.{client_id[-1]}:{port}"), client_id, language, version)
 
 
+def _at(time_ms: int) -> Moment:
+    """The steady clock is what counts; the other one is set now and then."""
+    return Moment(time_ms % 1_000, time_ms)
+
+
 class Story:
     """One order, and what clients do after it."""
 
@@ -28,6 +35,7 @@ class Story:
         is_broadcast: bool = False,
         is_server_side: bool = False,
         is_active: bool = False,
+        stood: frozenset[int] = frozenset(),
     ) -> None:
         self.watch = OrderWatch(
             order_id="o1",
@@ -37,17 +45,22 @@ class Story:
             observable=frozenset(TARGETS),
             is_broadcast=is_broadcast,
             is_server_side=is_server_side,
-            applied_ms=START_MS,
+            applied_at_ms=START_MS,
             judges_until_ms=START_MS + PATIENCE_MS,
+            stood=stood,
         )
         self.now_ms = START_MS
         self.members = {client.connection: client for client in clients}
-        self.began = self.watch.begin([(client, is_active) for client in clients], START_MS)
+        self.began = self.watch.begin([(client, is_active) for client in clients], self.now)
+
+    @property
+    def now(self) -> Moment:
+        return _at(self.now_ms)
 
     def commit(self, client: Client, offset: int, queue_id: int = 0, *, is_one_way: bool = True) -> bool:
         """Whether the commit counts."""
         commit = Commit(client.connection, queue_id, offset, is_one_way)
-        counts, _ = self.watch.may_commit(commit, self.now_ms, lambda: self.members.get(client.connection))
+        counts, _ = self.watch.may_commit(commit, self.now, lambda: self.members.get(client.connection))
         return counts
 
     def pull(
@@ -58,16 +71,16 @@ class Story:
             queue_id,
             asked,
             asked if next_offset is None else next_offset,
-            now_ms=self.now_ms,
+            now=self.now,
             find_member=lambda: self.members.get(client.connection),
         )
 
     def stands(self, client: Client, **places: int) -> list[Action]:
         offsets = {int(name[1:]): offset for name, offset in places.items()}
-        return self.watch.on_standing(client.connection, offsets, self.now_ms)
+        return self.watch.on_standing(client.connection, offsets, self.now)
 
     def query(self, client: Client, queue_id: int = 0) -> None:
-        self.watch.on_query(client.connection, queue_id)
+        self.watch.on_query(client.connection, queue_id, lambda: self.members.get(client.connection))
 
     def state(self, client: Client) -> ReceiptState:
         (receipt,) = [it for it in self.watch.receipts if it.client_id == client.client_id]
@@ -118,14 +131,14 @@ def test_a_client_that_does_not_say_what_it_has_is_believed_what_it_was_seen_to_
     story = Story(client)
     story.pull(client, 100)
     assert story.state(client) is ReceiptState.TOLD
-    assert story.watch.on_tick(LATE_MS)
+    assert story.watch.on_tick(_at(LATE_MS))
     assert story.state(client) is ReceiptState.CONFIRMED
 
 
 def test_a_client_that_does_nothing_stays_told() -> None:
     client = _client()
     story = Story(client)
-    assert story.watch.on_tick(LATE_MS * 2) == []
+    assert story.watch.on_tick(_at(LATE_MS * 2)) == []
     assert story.state(client) is ReceiptState.TOLD
 
 
@@ -187,10 +200,10 @@ def test_a_client_of_ours_is_believed_what_it_says() -> None:
     good, bad, wrong = (_client(name, language="PYTHON") for name in ("c1", "c2", "c3"))
     story = Story(good, bad, wrong)
     moved = QueueReceipt(queue_id=0, old_offset=QueueOffset(150), new_offset=QueueOffset(100))
-    story.watch.on_receipt(good, QueueReceipts(queues=[moved]), story.now_ms)
-    story.watch.on_receipt(bad, QueueReceipts(failure="no disk"), story.now_ms)
+    story.watch.on_receipt(good, QueueReceipts(queues=[moved]), story.now)
+    story.watch.on_receipt(bad, QueueReceipts(failure="no disk"), story.now)
     elsewhere = QueueReceipt(queue_id=0, new_offset=QueueOffset(101))
-    story.watch.on_receipt(wrong, QueueReceipts(queues=[elsewhere]), story.now_ms)
+    story.watch.on_receipt(wrong, QueueReceipts(queues=[elsewhere]), story.now)
     assert story.state(good) is ReceiptState.CONFIRMED
     assert (story.state(bad), story.reason(bad)) == (ReceiptState.FAILED, "no disk")
     assert (story.state(wrong), story.reason(wrong)) == (
@@ -208,9 +221,9 @@ def test_a_client_of_ours_that_says_nothing_is_taken_at_what_it_did_when_it_had_
     story.stands(client, q0=150, q1=150)
     for queue_id, target in TARGETS.items():
         story.pull(client, target, queue_id=queue_id)
-    assert story.watch.on_tick(START_MS + PATIENCE_MS) == []
+    assert story.watch.on_tick(_at(START_MS + PATIENCE_MS)) == []
     assert story.state(client) is ReceiptState.TOLD
-    assert story.watch.on_tick(LATE_MS)
+    assert story.watch.on_tick(_at(LATE_MS))
     assert story.state(client) is ReceiptState.CONFIRMED
 
 
@@ -219,8 +232,8 @@ def test_a_receipt_may_come_once_more_with_the_first_message() -> None:
     story = Story(client)
     moved = QueueReceipt(queue_id=0, new_offset=QueueOffset(100))
     first = QueueReceipt(queue_id=0, new_offset=QueueOffset(100), first_offset=QueueOffset(102))
-    assert len(story.watch.on_receipt(client, QueueReceipts(queues=[moved]), START_MS)) == 1
-    assert story.watch.on_receipt(client, QueueReceipts(queues=[first]), START_MS) == []
+    assert len(story.watch.on_receipt(client, QueueReceipts(queues=[moved]), _at(START_MS))) == 1
+    assert story.watch.on_receipt(client, QueueReceipts(queues=[first]), _at(START_MS)) == []
     assert story.watch.receipts[0].queues[0].first_offset == 102
 
 
@@ -236,29 +249,156 @@ def test_a_queue_that_another_reads_from_its_target_is_no_longer_waited_for() ->
     assert story.state(after) is ReceiptState.TOLD
 
 
+def test_a_queue_that_a_newcomer_takes_over_at_its_target_is_no_longer_waited_for() -> None:
+    client, newcomer = _client("c1"), _client("c2")
+    story = Story(client)
+    story.members[newcomer.connection] = newcomer
+    story.stands(client, q0=150, q1=250)
+    story.pull(newcomer, 200, queue_id=1)
+    story.commit(client, 100)
+    assert story.state(client) is ReceiptState.CONFIRMED
+
+
+def test_what_somebody_does_who_is_no_member_takes_no_queue_over() -> None:
+    client, operator = _client("c1"), _client("o9")
+    story = Story(client)
+    story.stands(client, q0=150)
+    story.pull(operator, 100)
+    story.commit(operator, 100, is_one_way=False)
+    assert story.state(client) is ReceiptState.TOLD
+
+
+@pytest.mark.parametrize("is_broadcast", [False, True])
+def test_who_stood_at_the_target_before_has_not_followed_by_pulling_from_there(is_broadcast: bool) -> None:
+    client = _client()
+    story = Story(client, is_broadcast=is_broadcast, stood=frozenset(TARGETS))
+    story.stands(client, q0=40, q1=40)
+    story.pull(client, 100)
+    story.pull(client, 200, queue_id=1)
+    story.now_ms = LATE_MS
+    story.pull(client, 110)
+    story.watch.on_tick(story.now)
+    assert story.state(client) is ReceiptState.TOLD
+
+
+def test_who_stood_at_the_target_before_and_commits_it_has_followed() -> None:
+    client = _client()
+    story = Story(client, stood=frozenset(TARGETS))
+    story.stands(client, q0=40)
+    assert not story.commit(client, 50)
+    story.pull(client, 100)
+    assert not story.commit(client, 50)
+    story.commit(client, 100)
+    assert story.state(client) is ReceiptState.CONFIRMED
+
+
+@pytest.mark.parametrize("is_broadcast", [False, True])
+def test_who_stood_at_the_target_before_is_asked_once_more_and_believed(is_broadcast: bool) -> None:
+    client = _client()
+    story = Story(client, is_broadcast=is_broadcast, stood=frozenset(TARGETS))
+    story.stands(client, q0=40, q1=40)
+    assert story.pull(client, 100) == [AskStanding(story.watch, client)]
+    assert story.pull(client, 200, queue_id=1) == []
+    story.stands(client, q0=100, q1=200)
+    assert story.state(client) is ReceiptState.CONFIRMED
+    assert [row.old_offset for row in story.watch.receipts[0].view().queues] == [40, 40]
+
+
+def test_a_newcomer_that_never_asked_does_not_take_over_where_the_group_stood_at_the_target() -> None:
+    client, newcomer = _client("c1"), _client("c2")
+    story = Story(client, stood=frozenset({0}))
+    story.members[newcomer.connection] = newcomer
+    story.stands(client, q0=40)
+    story.pull(newcomer, 100)
+    assert story.state(client) is ReceiptState.TOLD
+    story.query(newcomer)
+    story.pull(newcomer, 100)
+    assert story.state(client) is ReceiptState.CONFIRMED
+
+
+def test_where_a_client_stands_in_queues_that_are_not_of_the_order_is_not_kept() -> None:
+    client = _client()
+    story = Story(client)
+    story.stands(client, q0=150, q7=3)
+    assert story.watch.receipts[0].old_offsets == {0: 150}
+
+
 # Those who come and go
+
+
+def test_who_returns_is_not_sent_back_where_the_group_has_been_since() -> None:
+    client, newcomer, returned = _client("c1"), _client("c2"), _client("c1", port=2)
+    story = Story(client)
+    story.members |= {newcomer.connection: newcomer, returned.connection: returned}
+    story.pull(newcomer, 200, queue_id=1)
+    story.watch.on_left(client.connection)
+    actions = story.watch.on_member(returned, _at(LATE_MS), is_broadcast=False)
+    assert TellClient(story.watch, returned, frozenset({1})) in actions
+    story.now_ms = 2 * LATE_MS
+    story.pull(returned, 900, queue_id=1)
+    assert story.state(returned) is ReceiptState.TOLD
+    story.stands(returned, q0=150, q1=900)
+    story.commit(returned, 100)
+    assert story.state(returned) is ReceiptState.CONFIRMED
+
+
+def test_who_returns_and_has_nothing_left_to_go_to_is_not_told() -> None:
+    client, newcomer, returned = _client("c1"), _client("c2"), _client("c1", port=2)
+    story = Story(client)
+    story.members[newcomer.connection] = newcomer
+    story.stands(client, q0=150)
+    story.watch.on_left(client.connection)
+    story.commit(newcomer, 100)
+    actions = story.watch.on_member(returned, _at(LATE_MS), is_broadcast=False)
+    assert [type(action) for action in actions] == [NoteReceipt]
+    assert (story.state(client), story.reason(client)) == (
+        ReceiptState.CONFIRMED,
+        "its queues went to others",
+    )
+
+
+def test_in_clustering_who_has_failed_is_not_told_again() -> None:
+    client, returned = _client(), _client(port=2)
+    story = Story(client)
+    story.now_ms = LATE_MS
+    story.pull(client, 150)
+    story.watch.on_left(client.connection)
+    assert story.watch.on_member(returned, _at(LATE_MS), is_broadcast=False) == []
+    assert story.state(returned) is ReceiptState.FAILED
+
+
+def test_nothing_is_kept_of_who_was_not_told_and_has_left() -> None:
+    story = Story()
+    newcomer, operator = _client("c1"), _client("o9")
+    story.members = {newcomer.connection: newcomer}
+    story.query(newcomer)
+    story.watch.on_left(newcomer.connection)
+    story.query(operator)
+    assert not story.commit(newcomer, 150)
+    story.members[operator.connection] = operator
+    assert not story.commit(operator, 150)
 
 
 @pytest.mark.behaviour("S4-30", "S4-50")
 def test_in_broadcasting_who_comes_later_is_told() -> None:
     story = Story(is_broadcast=True)
     late = _client()
-    actions = story.watch.on_member(late, LATE_MS, is_broadcast=True)
+    actions = story.watch.on_member(late, _at(LATE_MS), is_broadcast=True)
     assert actions == [AskStanding(story.watch, late), TellClient(story.watch, late)]
-    assert story.watch.on_member(late, LATE_MS, is_broadcast=True) == []
+    assert story.watch.on_member(late, _at(LATE_MS), is_broadcast=True) == []
 
 
 def test_in_clustering_who_comes_later_asks_for_its_offsets_and_is_not_told() -> None:
     story = Story()
     late = _client()
-    assert story.watch.on_member(late, START_MS, is_broadcast=False) == []
+    assert story.watch.on_member(late, _at(START_MS), is_broadcast=False) == []
 
 
 def test_an_offline_group_may_turn_out_to_broadcast() -> None:
     story = Story()
     story.watch.is_model_known = False
     late = _client()
-    assert story.watch.on_member(late, LATE_MS, is_broadcast=True)
+    assert story.watch.on_member(late, _at(LATE_MS), is_broadcast=True)
     assert story.watch.is_broadcast
 
 
@@ -271,7 +411,7 @@ def test_who_left_before_it_had_moved_is_told_again_when_it_returns(is_broadcast
         ReceiptState.PENDING,
         "it left before it had moved",
     )
-    actions = story.watch.on_member(returned, LATE_MS, is_broadcast=is_broadcast)
+    actions = story.watch.on_member(returned, _at(LATE_MS), is_broadcast=is_broadcast)
     assert TellClient(story.watch, returned) in actions
     assert (story.state(returned), len(story.watch.receipts)) == (ReceiptState.TOLD, 1)
 
@@ -283,7 +423,7 @@ def test_who_has_moved_is_not_told_again() -> None:
     story.commit(client, 100)
     story.watch.on_left(client.connection)
     story.members = {returned.connection: returned}
-    assert story.watch.on_member(returned, START_MS, is_broadcast=False) == []
+    assert story.watch.on_member(returned, _at(START_MS), is_broadcast=False) == []
     assert story.commit(returned, 107)
 
 
@@ -291,7 +431,7 @@ def test_who_comes_and_goes_all_the_time_is_given_up() -> None:
     story = Story(is_broadcast=True)
     for port in range(MAX_TELLS + 1):
         client = _client(port=port + 1)
-        story.watch.on_member(client, START_MS, is_broadcast=True)
+        story.watch.on_member(client, _at(START_MS), is_broadcast=True)
         story.watch.on_left(client.connection)
     assert [receipt.state for receipt in story.watch.receipts] == [ReceiptState.FAILED]
 
@@ -302,6 +442,22 @@ def test_two_clients_of_one_id_have_a_receipt_each() -> None:
     for queue_id, target in TARGETS.items():
         story.pull(first, target, queue_id=queue_id)
     assert [receipt.state for receipt in story.watch.receipts] == [ReceiptState.CONFIRMED, ReceiptState.TOLD]
+
+
+def test_clients_beyond_what_an_order_follows_are_counted_and_not_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watches, "MAX_RECEIPTS", 2)
+    story = Story(_client("c1"), _client("c2"), _client("c3"), is_broadcast=True)
+    late = _client("c4")
+    for _heartbeat in range(2):
+        assert story.watch.on_member(late, _at(START_MS), is_broadcast=True) == []
+    *kept, more = story.watch.receipts
+    assert [receipt.client_id for receipt in kept] == ["c1", "c2"]
+    assert (more.state, more.reason) == (
+        ReceiptState.FAILED,
+        "2 more clients are there than the 2 that an order follows",
+    )
 
 
 # What is under way
@@ -430,7 +586,7 @@ def test_on_the_servers_side_each_member_of_a_broadcasting_group_is_sent_once_in
     clients = [_client(name) for name in ("c1", "c2", "c3")]
     watch = Story(*clients, is_broadcast=True, is_server_side=True).watch
     sent = [
-        watch.take_pending(client.connection, queue_id, 999, START_MS)
+        watch.take_pending(client.connection, queue_id, 999, _at(START_MS))
         for _round in range(2)
         for client in clients
         for queue_id in TARGETS
@@ -442,19 +598,36 @@ def test_on_the_servers_side_each_member_of_a_broadcasting_group_is_sent_once_in
 def test_on_the_servers_side_who_stands_at_the_target_is_not_sent_anywhere() -> None:
     client = _client()
     story = Story(client, is_server_side=True)
-    assert story.watch.take_pending(client.connection, 0, 100, START_MS) is None
+    assert story.watch.take_pending(client.connection, 0, 100, _at(START_MS)) is None
     story.stands(client, q0=100)
     story.pull(client, 100)
     assert story.state(client) is ReceiptState.CONFIRMED
+
+
+def test_on_the_servers_side_who_stood_at_the_target_before_is_sent_there_to_drop_what_it_has() -> None:
+    client = _client()
+    story = Story(client, is_server_side=True, stood=frozenset({0}))
+    assert story.watch.take_pending(client.connection, 0, 100, _at(START_MS)) == 100
+    assert story.watch.take_pending(client.connection, 0, 100, _at(START_MS)) is None
 
 
 def test_on_the_servers_side_commits_are_passed_over_while_the_answer_is_pending() -> None:
     client = _client()
     story = Story(client, is_server_side=True)
     assert not story.commit(client, 150)
-    assert story.watch.take_pending(client.connection, 0, 150, START_MS) == 100
+    assert story.watch.take_pending(client.connection, 0, 150, _at(START_MS)) == 100
     assert not story.commit(client, 150)
     assert story.commit(client, 100)
+
+
+def test_on_the_servers_side_a_client_is_told_once_however_many_queues_it_has() -> None:
+    client = _client()
+    story = Story(client, is_server_side=True)
+    story.watch.take_pending(client.connection, 0, 150, _at(START_MS))
+    story.watch.take_pending(client.connection, 1, 250, _at(LATE_MS - 1))
+    story.now_ms = LATE_MS
+    story.pull(client, 150)
+    assert story.state(client) is ReceiptState.FAILED
 
 
 # Its end
@@ -473,9 +646,9 @@ def test_a_newer_order_ends_the_wait_of_an_older_one() -> None:
 def test_a_watch_is_over_when_all_have_moved_and_nothing_can_be_under_way() -> None:
     client = _client()
     story = Story(client)
-    assert not story.watch.is_over(LATE_MS)
+    assert not story.watch.is_over(_at(LATE_MS))
     story.stands(client, q0=150)
     story.commit(client, 100)
-    assert not story.watch.is_over(START_MS)
-    assert story.watch.is_over(LATE_MS)
-    assert not Story(is_broadcast=True).watch.is_over(LATE_MS)
+    assert not story.watch.is_over(_at(START_MS))
+    assert story.watch.is_over(_at(LATE_MS))
+    assert not Story(is_broadcast=True).watch.is_over(_at(LATE_MS))
