@@ -1,10 +1,10 @@
 """Writes to the log on behalf of the handlers, and sees to what follows: dispatch, and the answers that wait.
 
 Slaves are sent to once a turn of the event loop, however many sends it had: one frame a slave. Dispatch runs
-at once too, but not again before a moment has passed: while the log grows all the time a queue gets one
-addition for many messages, and the pulls that wait there one wake-up. Whoever asks meanwhile does not wait
-for that moment (``catch_up``). What a slave gets from its master may be more than a turn should take: the
-rest is dispatched in the next ones.
+at once too, but after a run that had several messages not again before a moment has passed: while the log
+grows all the time a queue gets one addition for many messages, and the pulls that wait there one wake-up. A
+message that comes alone does not wait, nor does whoever asks meanwhile (``catch_up``). What a slave gets from
+its master may be more than a turn should take: the rest is dispatched in the next ones.
 """
 
 import asyncio
@@ -67,7 +67,10 @@ class LogWriter:
         """Whether the log has grown since dispatch ran, or more of it is confirmed."""
         self._is_pausing = False
         """Whether nothing but its rest keeps dispatch from running."""
+        self._append_count = 0
+        """How often the log has grown since dispatch ran."""
         self._dispatched_s = 0.0
+        """When dispatch last had so much to do that it rests."""
         self._raw_bytes = 0
         self._is_barred = False
         """Under a controller: whether this broker is no master, and only appends what its master wrote."""
@@ -207,6 +210,7 @@ class LogWriter:
 
     def _turn_soon(self) -> None:
         self._has_grown = True
+        self._append_count += 1
         if self._due_turn is None:
             self._due_turn = self._loop.call_soon(self._turn)
 
@@ -238,6 +242,7 @@ class LogWriter:
     def _dispatch(self) -> None:
         self._due_dispatch = None
         self._has_grown = self._is_pausing = False
+        append_count, self._append_count = self._append_count, 0
         dispatched_to = self._store.dispatcher.dispatched_to
         if self.reign is not None:
             self.reign.hold()
@@ -259,5 +264,5 @@ class LogWriter:
         except MQError as error:
             self._store.log.refusal = f"the log can not be read back: {error}"
             _log.critical("dispatch failed reason=%s", error)
-        if self._store.dispatcher.dispatched_to > dispatched_to:
+        if append_count > 1 and self._store.dispatcher.dispatched_to > dispatched_to:
             self._dispatched_s = self._loop.time()

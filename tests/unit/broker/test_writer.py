@@ -56,12 +56,27 @@ def test_after_a_run_dispatch_rests_and_whoever_asks_meanwhile_sees_all(tmp_path
             store, writer = broker.state.store, LogWriter(broker.state.store, broker.flusher, pause_s=60)
             seen: list[int] = []
             for number in range(4):
+                writer.append(make_message(2 * number))
+                writer.append(make_message(2 * number + 1))
+                await turns(3)
+                seen.append(max_offset(store))
+            assert seen == [2, 2, 2, 2]
+            writer.catch_up()
+            assert max_offset(store) == 8
+
+    asyncio.run(scenario())
+
+
+def test_a_message_that_comes_alone_is_dispatched_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, LogWriter(broker.state.store, broker.flusher, pause_s=60)
+            seen: list[int] = []
+            for number in range(3):
                 writer.append(make_message(number))
                 await turns(3)
                 seen.append(max_offset(store))
-            assert seen == [1, 1, 1, 1]
-            writer.catch_up()
-            assert max_offset(store) == 4
+            assert seen == [1, 2, 3]
 
     asyncio.run(scenario())
 
@@ -70,19 +85,20 @@ def test_what_is_confirmed_while_a_turn_is_due_is_not_passed_by(tmp_path: Path) 
     async def scenario() -> None:
         async with working_broker(tmp_path) as broker:
             store, writer = broker.state.store, LogWriter(broker.state.store, broker.flusher, pause_s=60)
-            writer.append(make_message(0))
+            for number in range(2):
+                writer.append(make_message(number))
             writer.confirm_to(store.log.log_end)
             await turns(3)
-            writer.append(make_message(1))
+            writer.append(make_message(2))
             confirmed_to = store.log.log_end
             await turns(3)
-            writer.append(make_message(2))
+            writer.append(make_message(3))
             writer.catch_up()
             writer.confirm_to(confirmed_to)
             await turns(3)
-            assert max_offset(store) == 1
-            writer.catch_up()
             assert max_offset(store) == 2
+            writer.catch_up()
+            assert max_offset(store) == 3
 
     asyncio.run(scenario())
 
@@ -91,12 +107,13 @@ def test_a_writer_that_closed_catches_up_with_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with working_broker(tmp_path) as broker:
             store, writer = broker.state.store, LogWriter(broker.state.store, broker.flusher, pause_s=60)
-            for number in range(2):
-                writer.append(make_message(number))
+            for count in (2, 1):
+                for number in range(count):
+                    writer.append(make_message(number))
                 await turns(3)
             await writer.close(5)
             writer.catch_up()
-            assert max_offset(store) == 1
+            assert max_offset(store) == 2
 
     asyncio.run(scenario())
 
@@ -108,9 +125,10 @@ def test_dispatch_goes_on_by_itself_when_it_has_rested(tmp_path: Path) -> None:
             runs: list[int] = []
             store.dispatcher.listeners.append(lambda _topic, _queue, end: runs.append(end))
             for number in range(100):
-                writer.append(make_message(number))
+                writer.append(make_message(2 * number))
+                writer.append(make_message(2 * number + 1))
                 await turns(1)
-            await until(lambda: max_offset(store) == 100)
+            await until(lambda: max_offset(store) == 200)
             assert len(runs) < 100
 
     asyncio.run(scenario())
@@ -122,8 +140,9 @@ def test_a_request_finds_what_was_acknowledged_before_it(tmp_path: Path) -> None
             state = broker.state
             state.writer = LogWriter(state.store, broker.flusher, pause_s=60)
             asker = Asker(all_routes(state, SendHandler(state), PullHandler(state), TransactionKeeper(state)))
-            for number in range(3):
-                state.writer.append(make_message(number))
+            for count in (2, 1):
+                for number in range(count):
+                    state.writer.append(make_message(number))
                 await turns(3)
             answer = asker.ask(RequestCode.GET_MAX_OFFSET, GetMaxOffsetRequest(topic=TOPIC, queue_id=0))
             assert answer.header(QueueOffsetResponse).queue_offset == 3
