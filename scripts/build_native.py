@@ -1,4 +1,4 @@
-"""Builds the C twin of what Python does with messages, where that can be done. Tanist works without it.
+"""Builds the C twins of what Python does with messages, where that can be done. Tanist works without them.
 
 A C compiler of the machine is taken if there is one, else the one that the ``ziglang`` package brings.
 """
@@ -14,7 +14,11 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = Path("src/tanist/protocol/_native.c")
+SOURCES = (
+    Path("src/tanist/protocol/_native.c"),
+    Path("src/tanist/broker/_engine.c"),
+    Path("src/tanist/spark/_native.c"),
+)
 FLAGS = ("-O2", "-shared", "-fPIC")
 
 
@@ -22,16 +26,17 @@ class CustomBuildHook(BuildHookInterface[Any]):
     """What hatchling calls before it packs a wheel or an editable install."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
-        built = build(Path(self.root))
-        if built is not None:
-            build_data["pure_python"] = False
-            build_data["infer_tag"] = True
-            build_data["artifacts"].append(str(built.relative_to(self.root)))
+        root = Path(self.root)
+        for source in SOURCES:
+            built = build(root / source)
+            if built is not None:
+                build_data["pure_python"] = False
+                build_data["infer_tag"] = True
+                build_data["artifacts"].append(str(built.relative_to(root)))
 
 
-def build(root: Path) -> Path | None:
-    """Compile the module next to its source; None, with a line that says so, if nobody here can."""
-    source = root / SOURCE
+def build(source: Path) -> Path | None:
+    """Compile a module next to its source; None, with a line that says so, if nobody here can."""
     target = source.with_name(source.stem + sysconfig.get_config_var("EXT_SUFFIX"))
     include = f"-I{sysconfig.get_paths()['include']}"
     # What an older source was built into must not be taken for this one.
@@ -43,7 +48,7 @@ def build(root: Path) -> Path | None:
         if compiled.returncode == 0:
             return target
         said = compiled.stderr.strip().splitlines()[-1] if compiled.stderr.strip() else "it failed"
-    print(f"the C part of Tanist was not built, Python does its work: {said}", file=sys.stderr)
+    print(f"{source} was not built, Python does its work: {said}", file=sys.stderr)
     return None
 
 

@@ -20,31 +20,16 @@ from tanist.protocol.headers.send import SendMessageRequestV2
 from tanist.protocol.layout import lay_out
 from tanist.protocol.message_id import encode_offset_id
 from tests.support.broker_tables import SETTINGS
+from tests.support.lane_scene import FIELDS, HOST, NOW_MS, QUEUES, TOPIC
 
 pytestmark = pytest.mark.partner("native")
 native = pytest.importorskip("tanist.protocol._native")
 
-TOPIC, QUEUES, NEXT_OFFSET, LOG_OFFSET, NOW_MS = "TopicA", 4, 77, 1 << 33, 1_700_000_000_123
-HOST = b"\x7f\0\0\1\0\0\x2a\x9f"
+NEXT_OFFSET, LOG_OFFSET = 77, 1 << 33
 INTAKE = Intake(cluster="C", max_body_bytes=64)
 PLACING = Placing(delays=DelayRules.of(SETTINGS, (1, 5)))
 JAVA_ENVELOPE = {"language": "JAVA", "opaque": 9, "serializeTypeCurrentRPC": "JSON", "version": 479}
-GOOD = {
-    "a": "PG",
-    "b": TOPIC,
-    "c": "TBW102",
-    "d": "4",
-    "e": "1",
-    "f": "0",
-    "g": "1700000000000",
-    "h": "3",
-    "i": "UNIQ_KEY\x01AB12\x02TAGS\x01t",
-    "j": "0",
-    "k": "false",
-    "l": "16",
-    "m": "false",
-    "n": "broker-a",
-}
+GOOD = {**FIELDS, "n": "broker-a"}
 
 _numbers = st.sampled_from(["0", "1", "3", "4", "-1", "-0", "007", "", " 1", "1.0", "2147483648", "9" * 19])
 _numbers |= st.integers(-(1 << 33), 1 << 33).map(str)
@@ -94,6 +79,7 @@ _bits = st.binary(max_size=3) | st.sampled_from(
     [b'"', b"\\", b"\\u0001", b"\\u00", b'","a":"', b"}", b",", b" "]
 )
 _spliced = st.builds(splice, _headers, st.integers(0, 2000), st.integers(0, 4), _bits)
+mixed_headers = _headers | _spliced
 
 
 def by_python(header: bytes, body: bytes) -> tuple[Any, ...]:
@@ -169,7 +155,7 @@ def _decoded(header: bytes) -> tuple[Command, SendMessageRequestV2 | None] | str
         {},
         {"e": "3", "h": "-5", "j": "2", "f": "1"},
         {"i": 'a\x01"\\/\b\f\n\r\t\x02UNIQ_KEY\x017F00\x02KEYS\x01k1 k2\x02WAIT\x01true'},
-        {"future": "field", "g": "-1"},
+        {"bname": "broker-a", "g": "-1"},
     ],
 )
 def test_plain_sends_are_taken_at_once(changes: dict[str, str]) -> None:

@@ -18,7 +18,6 @@ from contextlib import (
     nullcontext,
 )
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -40,12 +39,9 @@ from tanist.broker.lasting import running
 from tanist.broker.late import LongAnswers
 from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
+from tanist.broker.operating.broker_metrics import broker_metrics
 from tanist.broker.operating.config_file import ConfigFile
-from tanist.broker.operating.correction_events import correction_metrics
-from tanist.broker.operating.ha_metrics import ha_metrics
-from tanist.broker.operating.ha_status import ha_status
 from tanist.broker.operating.live_config import LiveConfig
-from tanist.broker.operating.slave_consume_figures import slave_consume_metrics
 from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
 from tanist.broker.pull_progress import PullProgress
@@ -59,6 +55,7 @@ from tanist.broker.state import BrokerState
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.clock import Clock, SystemClock
+from tanist.config import ProcessSettings
 from tanist.errors import lone_error
 from tanist.ha.settings import HaSettings
 from tanist.metrics import OnDemand
@@ -87,6 +84,7 @@ class Broker:
         tls: TlsSettings | None = None,
         ha: HaSettings | None = None,
         clock: Clock | None = None,
+        process: ProcessSettings | None = None,
         config_file: Path | None = None,
         topics: Sequence[TopicConfig] = (),
     ) -> None:
@@ -100,6 +98,7 @@ class Broker:
         self._limits = limits or ServerLimits()
         self._tls = tls
         self._ha = ha or HaSettings()
+        self._process = process or ProcessSettings()
         self._clock = clock or SystemClock()
         self._config_file = config_file
         self._topics = topics
@@ -204,8 +203,8 @@ class Broker:
         offsets = OffsetTable.open(ConfigTable(disk, root, ConsumerOffsetTable), self._clock)
         resets = OrderTable(OrderFile(disk, root))
         set_unsaved(resets, offsets)
-        fixed = [self._limits, self._ha] if self._tls is None else [self._limits, self._ha, self._tls]
-        return BrokerState(
+        fixed = (self._limits, self._ha, self._process, *(() if self._tls is None else (self._tls,)))
+        state = BrokerState(
             settings=self._settings,
             ha=self._ha,
             config=LiveConfig(self._settings, self._store_settings, *fixed, file=file),
@@ -233,17 +232,14 @@ class Broker:
             pid=os.getpid(),
             resets=resets,
         )
+        writer.on_grown.append(
+            lambda: state.writes.on_grown(store, writer, born_host=host, now_ms=self._clock.now_ms())
+        )
+        return state
 
     @asynccontextmanager
     async def _measured(self, state: BrokerState) -> AsyncGenerator[None]:
-        cluster = state.settings.broker_cluster_name
-        figures = OnDemand(
-            lambda: chain(
-                ha_metrics(ha_status(state), cluster=cluster),
-                slave_consume_metrics(state),
-                correction_metrics(state),
-            )
-        )
+        figures = OnDemand(partial(broker_metrics, state))
         self.metrics.register(figures)
         try:
             yield

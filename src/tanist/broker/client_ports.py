@@ -14,6 +14,7 @@ from tanist.broker.handlers import all_routes, clients, fast_routes
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.handlers.send import SendHandler
 from tanist.broker.handlers.standing import StandingHandler
+from tanist.broker.lane import make_lane
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.slave_consume.gate import ReadGate
 from tanist.broker.slave_consume.gates import obeying
@@ -26,7 +27,6 @@ from tanist.errors import ConfigError
 from tanist.model.host import FAST_PORT_DISTANCE
 from tanist.remoting import (
     Connection,
-    Express,
     Handler,
     RemotingClient,
     RemotingServer,
@@ -50,12 +50,15 @@ class ClientPorts:
         self._guard = guard
         self._pulls = PullHandler(state)
         state.store.dispatcher.listeners.append(self._pulls.on_indexed)
+        state.writer.is_awaited = self._pulls.is_awaiting
         state.resets.wakers.append(self._pulls.on_reset)
         self._standings = StandingHandler(state)
         self.gate = ReadGate(state, self._pulls.refuse_all)
         """Sends consumers away when this broker may not be read any more."""
-        self._main = RemotingServer({}, limits=limits, tls=tls, on_close=self._on_close)
-        self._fast = RemotingServer({}, limits=limits, tls=tls, on_close=self._on_close)
+        # Where there is more to check than the lane knows of, it would only pass everything on.
+        self._lane = make_lane(state) if guard is None else None
+        self._main = RemotingServer({}, limits=limits, tls=tls, on_close=self._on_close, lane=self._lane)
+        self._fast = RemotingServer({}, limits=limits, tls=tls, on_close=self._on_close, lane=self._lane)
         self._keeper = TransactionKeeper(state)
         self._tls = tls
         self._relays: Relays | None = None
@@ -74,7 +77,7 @@ class ClientPorts:
         sends = SendHandler(self._state)
         # Where there is more to check, that is done with Commands.
         is_open = self._guard is None and self._state.read_right is None
-        self._use(self._routes(keeper, sends), sends.express if is_open else None)
+        self._use(self._routes(keeper, sends), sends if is_open else None)
 
     def serve_as_slave(self) -> None:
         replication = self._state.replication
@@ -101,6 +104,8 @@ class ClientPorts:
                 # Pulls that are on their way are refused too, before their connection goes.
                 await asyncio.sleep(_LINGER_S)
             await asyncio.gather(self._main.close(_CLOSE_GRACE_S), self._fast.close(_CLOSE_GRACE_S))
+            if self._lane is not None:
+                self._lane.close()
 
     async def start(self, bound: socket.socket, *, has_fast: bool) -> None:
         """Listen. Raises ConfigError if the fast port can not be had."""
@@ -125,14 +130,17 @@ class ClientPorts:
         right = self._state.read_right
         return right is not None and right.is_readable
 
-    def _use(self, routes: dict[int, Handler], express: Express | None = None) -> None:
+    def _use(self, routes: dict[int, Handler], sends: SendHandler | None = None) -> None:
         if self._relays is not None:
             routes = self._relays.relaying(routes)
         if self._guard is not None:
             needs = Needs(self._state.settings, partial(topic_at, self._state.store))
             routes = self._guard.guard(routes, needs)
+        express = None if sends is None else sends.express
         self._main.use(routes, express)
         self._fast.use(fast_routes(routes), express)
+        if self._lane is not None:
+            self._lane.serve(None if sends is None else sends.quick)
 
     def _on_close(self, connection: Connection) -> None:
         if self._relays is not None:

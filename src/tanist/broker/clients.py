@@ -8,7 +8,7 @@ has a member; its subscriptions go with the last one.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -22,7 +22,7 @@ from tanist.broker.consumer_group import (
 )
 from tanist.broker.slave_consume.live_view import ExpectedMembers
 from tanist.errors import ResponseError
-from tanist.model.groups import MessageModel
+from tanist.model.groups import ConsumeType, MessageModel
 from tanist.model.subscription import SubscriptionData
 from tanist.protocol.bodies.client import (
     Connection,
@@ -271,6 +271,17 @@ class ClientTable:
                 for group, members in self._producers.items()
             }
         )
+
+    def producers(self) -> list[Client]:
+        """Every producer once, however many groups it has."""
+        members = (member.client for group in self._producers.values() for member in group.values())
+        return list({client.connection: client for client in members}.values())
+
+    def consumers(self) -> Iterator[tuple[str, ConsumeType, Client]]:
+        """Every member of every consumer group."""
+        for name, group in self._consumers.items():
+            for member in group.members.values():
+                yield name, group.consume_type, member.client
 
     def find_consumer(self, group: str, client_id: str) -> Client | None:
         """Where to ask one member of a consumer group."""

@@ -8,7 +8,7 @@ itself, while its master was away, gives way to them.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tanist.clock import Clock
 from tanist.errors import ResponseError
@@ -82,6 +82,11 @@ class OffsetTable:
     def keys(self) -> list[str]:
         """What the offsets lie under, to go through them in steps; see ``queues_at``."""
         return list(self._offsets)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Each topic and group of which there are offsets."""
+        found = map(_parts, self.keys())
+        return (pair for pair in found if _SEPARATOR not in pair[1])
 
     def queues_at(self, key: str) -> dict[int, QueueOffset]:
         """The offsets under one of ``keys``, as they are now; none if they were deleted meanwhile."""

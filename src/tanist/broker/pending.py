@@ -16,6 +16,9 @@ told so whoever sent it, for unlike with fixed roles the next master may not hav
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -53,6 +56,16 @@ _PHRASES = {
 }
 
 
+Answers: TypeAlias = list[Any]
+"""In turns the line of a connection, and the answer of a success for it."""
+
+
+class Lane(Protocol):
+    """Who took messages in, and sends the answers to them."""
+
+    def answer(self, answers: Answers, /) -> None: ...
+
+
 class PendingAnswers:
     """The answers of one broker that wait for its disk and its slaves."""
 
@@ -65,6 +78,8 @@ class PendingAnswers:
         self.is_on = self._waits_for_disk
         """Whether an answer waits unless its message says otherwise."""
         self._count = 0
+        self._kept: Answers = []
+        """What a lane has kept in this turn, and will have wait at its end."""
         self._idle: asyncio.Event | None = None
         self._is_closed = False
         self._deadline: asyncio.TimerHandle | None = None
@@ -78,7 +93,7 @@ class PendingAnswers:
         """How many messages were written and not replicated in time, by what their sender was told."""
 
     def __len__(self) -> int:
-        return self._count
+        return self._count + len(self._kept) // 2
 
     def use(self, double_write: DoubleWrite) -> None:
         """Wait for slaves too, as a SYNC_MASTER does."""
@@ -106,17 +121,22 @@ class PendingAnswers:
     def has_room(self) -> bool:
         """Whether ``check`` has nothing against one more."""
         return (
-            self._count < MAX_WAITING_SENDS
+            len(self) < MAX_WAITING_SENDS
             and (self._reign is None or self._reign.refusal() is None)
             and self._refusal() is None
         )
+
+    @property
+    def room(self) -> int:
+        """How many more ``check`` has nothing against."""
+        return MAX_WAITING_SENDS - len(self) if self.has_room else 0
 
     def check(self, *, is_waiting: bool) -> None:
         """Refuse a message that can not be made safe, or, if its sender waits, one too many."""
         self.check_right()
         if (refusal := self._refusal()) is not None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, refusal)
-        if is_waiting and self._count >= MAX_WAITING_SENDS:
+        if is_waiting and len(self) >= MAX_WAITING_SENDS:
             raise ResponseError(
                 ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many sends wait for the disk or for slaves"
             )
@@ -137,8 +157,25 @@ class PendingAnswers:
         If it is not safe in time the answer gets the code that says why; or, without ``tells_why_not``, it
         is sent as it is: the message is stored, and its sender would only send it again.
         """
-        self._count += 1
-        pending = _Pending(self, connection, frame, place.log_offset, place.end, tells_why_not, self._reign)
+        self._wait(_Pending(self, connection, frame, place.log_offset, place.end, tells_why_not, self._reign))
+
+    def answer_all_when_safe(
+        self, first: int, end: int, answers: Answers, lane: Lane, reign: Reign | None
+    ) -> None:
+        """The same for messages that came together in this reign, of which the first lies at ``first``."""
+        self._wait(_PendingTurn(self, lane, answers, first, end, reign))
+
+    @contextmanager
+    def keeping(self, answers: Answers | None) -> Generator[None]:
+        """Count those that a lane puts here meanwhile, as if they waited already."""
+        self._kept = answers if answers is not None else []
+        try:
+            yield
+        finally:
+            self._kept = []
+
+    def _wait(self, pending: "_Pending | _PendingTurn") -> None:
+        self._count += pending.count
         if self._waits_for_disk:
             self._flusher.when_flushed(pending.end, pending.on_flushed)
         else:
@@ -172,7 +209,7 @@ class PendingAnswers:
 
     # For those who wait.
 
-    def wait_for_replicas(self, pending: "_Pending") -> None:
+    def wait_for_replicas(self, pending: "_Pending | _PendingTurn") -> None:
         double_write = self._double_write
         if double_write is None:
             self.answer(pending)
@@ -185,29 +222,28 @@ class PendingAnswers:
             if self._deadline is None:
                 self._watch_deadline()
 
-    def answer(self, pending: "_Pending") -> None:
-        self._count -= 1
+    def answer(self, pending: "_Pending | _PendingTurn") -> None:
+        self._count -= pending.count
         if not self._count and self._idle is not None:
             self._idle.set()
         reign = pending.reign
         if reign is not None and pending.code is _SUCCESS and not reign.may_acknowledge(pending.end):
             pending.code = _TOO_LATE
             self.tell(pending)
-        frame = pending.frame
-        if pending.code is not _SUCCESS and (
-            pending.tells_why_not or pending.code is _NOT_STORED or reign is not None
-        ):
-            frame = with_code(frame, pending.code)
-        pending.connection.keep(frame)
-        self._answered.append(pending.connection)
+        pending.leave()
+
+    def leave_soon(self, connection: Connection, frame: bytes) -> None:
+        """Have an answer leave with others of this turn of the event loop, or of this ack."""
+        connection.keep(frame)
+        self._answered.append(connection)
         if not self._is_leaving:
             self._is_leaving = True
             self._loop.call_soon(self._on_turn)
 
-    def tell(self, pending: "_Pending") -> None:
+    def tell(self, pending: "_Pending | _PendingTurn") -> None:
         """Have the log say now and then what is not replicated, and whose it is."""
         code = pending.code
-        self.failed[code] += 1
+        self.failed[code] += pending.count
         now_s = self._loop.time()
         if now_s - self._told_s.get(code, -_TOLD_EVERY_S) < _TOLD_EVERY_S:
             return
@@ -220,7 +256,7 @@ class PendingAnswers:
             _PHRASES[code],
             topic.decode("utf-8", "replace"),
             (find_property(properties, TAGS) or b"").decode("utf-8", "replace"),
-            pending.connection.peer,
+            pending.peer,
             pending.end,
             self.failed[code],
         )
@@ -270,16 +306,66 @@ class _Pending(msgspec.Struct):
     tells_why_not: bool
     reign: Reign | None
     code: ResponseCode = _SUCCESS
+    count = 1
+
+    @property
+    def peer(self) -> str:
+        return self.connection.peer
 
     def on_flushed(self, outcome: FlushOutcome) -> None:
-        self.code = _FLUSH_CODES[outcome]
-        if self.code is _NOT_STORED:
-            self.owner.answer(self)
-        else:
-            self.owner.wait_for_replicas(self)
+        _go_on(self, outcome)
 
     def on_replicated(self, code: ResponseCode) -> None:
-        if code is not _SUCCESS:
-            self.code = code
-            self.owner.tell(self)
-        self.owner.answer(self)
+        _end(self, code)
+
+    def leave(self) -> None:
+        is_told = self.tells_why_not or self.code is _NOT_STORED or self.reign is not None
+        frame = self.frame if self.code is _SUCCESS or not is_told else with_code(self.frame, self.code)
+        self.owner.leave_soon(self.connection, frame)
+
+
+class _PendingTurn(msgspec.Struct):
+    """The answers to all messages that a lane took in one turn. They are safe together: with the last."""
+
+    owner: PendingAnswers
+    lane: Lane
+    answers: Answers
+    log_offset: int
+    end: int
+    reign: Reign | None
+    code: ResponseCode = _SUCCESS
+
+    @property
+    def count(self) -> int:
+        return len(self.answers) // 2
+
+    @property
+    def peer(self) -> str:
+        connection = self.answers[0].connection
+        return "?" if connection is None else connection.peer
+
+    def on_flushed(self, outcome: FlushOutcome) -> None:
+        _go_on(self, outcome)
+
+    def on_replicated(self, code: ResponseCode) -> None:
+        _end(self, code)
+
+    def leave(self) -> None:
+        if self.code is not _SUCCESS:
+            self.answers[1::2] = [with_code(frame, self.code) for frame in self.answers[1::2]]
+        self.lane.answer(self.answers)
+
+
+def _go_on(pending: _Pending | _PendingTurn, outcome: FlushOutcome) -> None:
+    pending.code = _FLUSH_CODES[outcome]
+    if pending.code is _NOT_STORED:
+        pending.owner.answer(pending)
+    else:
+        pending.owner.wait_for_replicas(pending)
+
+
+def _end(pending: _Pending | _PendingTurn, code: ResponseCode) -> None:
+    if code is not _SUCCESS:
+        pending.code = code
+        pending.owner.tell(pending)
+    pending.owner.answer(pending)

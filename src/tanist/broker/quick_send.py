@@ -57,6 +57,17 @@ class QuickSends:
         whole = whole_send(data)
         return None if whole is None else self._take(*whole, connection)
 
+    @property
+    def plan(self) -> "Plan":
+        """What C has to know beside the message, as it is now."""
+        state = self._state
+        if state.topics.table is not self._table:
+            self._table = state.topics.table
+            self._queue_counts.clear()
+        if state.store.log.next_queue_offsets is not self._plan[1]:
+            self._plan = self._make_plan()
+        return self._plan
+
     def learn(self, topic: TopicConfig) -> None:
         """A send to this topic was taken step by step: the next ones may be quick.
 
@@ -93,17 +104,10 @@ class QuickSends:
         """Record, entries and answer of a send, for the log's end; None if it is not plain, or no request."""
         if native is None:
             return None
-        state, log = self._state, self._state.store.log
-        if state.topics.table is not self._table:
-            self._table = state.topics.table
-            self._queue_counts.clear()
-        if log.next_queue_offsets is not self._plan[1]:
-            self._plan = self._make_plan()
-        taken = native.take_send(header, body, born_host, self._plan, log.log_end, now_ms)
+        taken = native.take_send(header, body, born_host, self.plan, self._state.store.log.log_end, now_ms)
         return None if taken is None or taken[-1] & FLAG_RESPONSE else taken
 
     def _make_plan(self) -> "Plan":
-        """What C has to know beside the message."""
         state, intake = self._state, self._intake
         offsets = state.store.log.next_queue_offsets
         return (

@@ -120,9 +120,14 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """
 
     broker_cluster_name: str = "DefaultCluster"
+    """The cluster that the broker belongs to."""
     broker_name: str = msgspec.field(default_factory=socket.gethostname)
+    """The replica group: a master and its slaves have the same. By default the machine's name."""
     broker_id: int = MASTER_ID
+    """0 for a master, another number for each slave of its group."""
     broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
+    """``ASYNC_MASTER`` answers when it has a message, ``SYNC_MASTER`` when slaves hold it too, ``SLAVE``
+    follows."""
     namesrv_addr: str = ""
     """Name servers, separated by semicolons."""
     enable_controller_mode: bool = False
@@ -139,6 +144,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     sync_controller_metadata_period: int = 10_000
     """How often it is asked which controller leads."""
     check_sync_state_set_period: int = 5_000
+    """Under a controller: how often a master looks who is in step, beside being told."""
     broker_election_priority: int = INT32_MAX
     """Of replicas that are equally good the one with the lowest number becomes master."""
     broker_watchdog_mills: int = 1_000
@@ -158,43 +164,65 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     store_path_broker_identity: str = ""
     """The file with the id that the controller gave; by default ``brokerIdentity`` in the store."""
     bind_address: str = "127.0.0.1"
+    """Where the ports are open; RocketMQ opens them at all addresses."""
     listen_port: int = 10911
     """With 0 the system chooses one, and there is no second port: the one below it may be anybody's."""
     broker_ip1: str = msgspec.field(name="brokerIP1", default="127.0.0.1")
     """The address that clients are told."""
     store_path_root_dir: str = msgspec.field(default_factory=lambda: str(Path.home() / "store"))
+    """The folder of the log, its indexes and the tables."""
     broker_permission: int = int(Permission.READ | Permission.WRITE)
+    """A sum of 4 (read) and 2 (write): what may be done with all topics here."""
     auto_create_topic_enable: bool = True
+    """Whether the first message makes a topic."""
     auto_create_subscription_group: bool = True
+    """Whether the first heartbeat makes a consumer group."""
     default_topic_queue_nums: int = 8
+    """How many queues such a topic has at most."""
     enable_property_filter: bool = True
     """Whether consumers may filter by SQL. RocketMQ's default is false; here it costs nothing unless used."""
     trace_topic_enable: bool = False
     """Whether the topic of message traces is there from the start, with one queue."""
     msg_trace_topic_name: str = TRACE_TOPIC
+    """The topic for traces of messages."""
     store_reply_message_enable: bool = True
     """Whether the replies of request and reply are kept as well as pushed to who asked."""
     long_polling_enable: bool = True
+    """Whether a pull that finds nothing waits for a message."""
     short_polling_time_mills: int = 1_000
     """How long a pull waits at most if ``longPollingEnable`` is false."""
     register_name_server_period: int = 30_000
+    """How often the broker registers, in milliseconds; 10 s to 60 s count."""
     flush_consumer_offset_interval: int = 5_000
+    """How often offsets of groups are saved, in milliseconds."""
     flush_delay_offset_interval: int = 10_000
+    """How often it is saved how far delivery of delayed messages is, in milliseconds."""
     timer_wheel_enable: bool = True
     """Whether messages with a time of their own are taken."""
     timer_max_delay_sec: int = 3 * 86_400
+    """The longest delay of a message with a time, in seconds."""
     timer_precision_ms: int = 1_000
+    """How exactly such a message is delivered: 100, 200, 500 or 1000 ms."""
     timer_flush_interval_ms: int = 1_000
+    """How often the timer is saved."""
     reject_transaction_message: bool = False
+    """Whether transactions are refused."""
     transaction_time_out: int = 6_000
     """How old a half is when its producer is first asked, unless the message says otherwise."""
     transaction_check_interval: int = 30_000
+    """How often a producer is asked what became of a transaction, in milliseconds."""
     transaction_check_max: int = 15
+    """After so many questions a transaction is given up."""
     transaction_op_msg_max_size: int = 4_096
+    """The longest note of ended transactions, in bytes."""
     transaction_op_batch_interval: int = 3_000
+    """How often such notes are written, in milliseconds."""
     max_transfer_bytes_on_message_in_memory: int = 256 << 10
+    """The most bytes that one pull is answered with."""
     max_transfer_count_on_message_in_memory: int = 32
+    """The most messages that one pull is answered with."""
     slave_read_enable: bool = False
+    """Whether consumers that are far behind are led to a slave."""
     use_server_side_reset_offset: bool = False
     """Whether clients are told of a reset by the answers to their pulls, and nothing is sent to them.
     RocketMQ 5.2's default is true; here clients are told at once, and ours say what they did."""
@@ -203,6 +231,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     config_black_list: str = "configBlackList;brokerConfigPath"
     """Keys that nobody may change over the wire, separated by semicolons."""
     max_topic_count: int = 100_000
+    """So many topics there may be."""
     max_subscription_group_count: int = 100_000
     """So many there may be, for each is kept in memory and in a file. Retry topics count too."""
     max_msgs_num_batch: int = 64
@@ -210,6 +239,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     default_query_max_num: int = 32
     """How many a query by unique id gets."""
     acl_enable: bool = False
+    """Whether clients have to sign, and may do only what rules allow."""
     acl_config_path: str = ""
     """The file or folder of the access rules, in place of those in ``rocketmqHome``. A key of ours."""
     rocketmq_home: str = msgspec.field(default_factory=lambda: os.environ.get("ROCKETMQ_HOME", ""))

@@ -23,6 +23,7 @@ from tanist.broker.slave_consume.right import ReadRight
 from tanist.broker.slave_consume.view import SlaveConsumeView
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
+from tanist.broker.writes.kept_writes import KeptWrites
 from tanist.clock import Clock
 from tanist.ha.settings import HaSettings
 from tanist.store import MessageStore
@@ -77,6 +78,8 @@ class BrokerState:
     """What it shows of that, and lets operators do."""
     delivered_twice: DeliveredTwice = field(default_factory=DeliveredTwice)
     """What groups got twice because another broker was read before."""
+    writes: KeptWrites = field(default_factory=KeptWrites)
+    """What the log has of writes that are made once."""
 
     def use_config(self) -> None:
         """Let the settings of ``config`` take effect. If the topics can not be saved, call it again."""

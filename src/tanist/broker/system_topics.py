@@ -18,6 +18,7 @@ from tanist.model.topics import (
     SYSTEM_TOPICS,
     TIMER_TOPIC,
     TRACE_TOPIC,
+    WRITES_TOPIC,
     Permission,
     TopicConfig,
     reply_topic,
@@ -42,6 +43,7 @@ _NOT_FOR_SENDS = frozenset(
         CHECK_MAX_TIME_TOPIC,
         SELF_TEST_TOPIC,
         OFFSET_MOVED_TOPIC,
+        WRITES_TOPIC,
     }
 )
 

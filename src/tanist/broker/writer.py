@@ -1,10 +1,12 @@
 """Writes to the log on behalf of the handlers, and sees to what follows: dispatch, and the answers that wait.
 
-Slaves are sent to once a turn of the event loop, however many sends it had: one frame a slave. Dispatch runs
-at once too, but after a run that had several messages not again before a moment has passed: while the log
-grows all the time a queue gets one addition for many messages, and the pulls that wait there one wake-up. A
-message that comes alone does not wait, nor does whoever asks meanwhile (``catch_up``). What a slave gets from
-its master may be more than a turn should take: the rest is dispatched in the next ones.
+Slaves are sent to once a turn of the event loop, however many sends it had: one frame a slave. Dispatch
+runs at once too, but after a run that had several messages not again before a moment has passed: while the
+log grows all the time a queue gets one addition for many messages, and the pulls that wait there one
+wake-up. A message that comes alone does not wait, nor does whoever asks meanwhile (``catch_up``). While
+nobody waits for messages there is no hurry at all, and dispatch rests for longer, after one message too.
+What a slave gets from its master may be more than a turn should take: the rest is dispatched in the next
+ones.
 """
 
 import asyncio
@@ -14,7 +16,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 
-from tanist.broker.pending import PendingAnswers
+from tanist.broker.pending import MAX_WAITING_SENDS, PendingAnswers
 from tanist.broker.reign import Reign
 from tanist.errors import DiskFull, DivergedLog, MQError, NotWritable, ResponseError
 from tanist.model.message import Appended, Message
@@ -28,8 +30,9 @@ _log = logging.getLogger(__name__)
 _RETRY_S = 1.0
 _PAUSE_S = 0.001
 """Between two runs of dispatch while messages come in: as long as RocketMQ's rests after each."""
-_SLAVE_PAUSES = 5
-"""So many of them on a slave: hardly anybody reads there, and a master waits for its acks."""
+_UNHURRIED_PAUSES = 5
+"""So many of them where nobody waits for messages, and on a slave: hardly anybody reads there, and a master
+waits for its acks."""
 _MUCH_BYTES = 1 << 20
 _CATCHING_UP_S = 0.01
 """A slave that gets as much between two parts of its dispatch is catching up. To hold the log comes first, so
@@ -56,8 +59,12 @@ class LogWriter:
         """Who is answered when a message is safe."""
         self.on_appended: list[Callable[[], None]] = []
         """Called once a turn of the event loop in which the log has grown."""
+        self.on_grown: list[Callable[[], None]] = []
+        """Called after those, whatever the broker's role is."""
         self.on_cut: list[Callable[[int], None]] = []
         """Called before the log is cut, with how many whole records it loses at most."""
+        self.is_awaited: Callable[[], bool] = lambda: True
+        """Whether somebody may wait for a message to come into its queue."""
         self.reign: Reign | None = None
         """As master under a controller: what may be acknowledged and shown."""
         self._loop = asyncio.get_running_loop()
@@ -65,8 +72,11 @@ class LogWriter:
         self._due_dispatch: asyncio.Handle | None = None
         self._has_grown = False
         """Whether the log has grown since dispatch ran, or more of it is confirmed."""
-        self._is_pausing = False
-        """Whether nothing but its rest keeps dispatch from running."""
+        self._is_failing = False
+        """Whether dispatch failed when it last ran, and is not to be tried again with every request."""
+        self._is_filling = False
+        """Whether this is a slave that has got so much at once that dispatch takes many turns."""
+        self._is_closed = False
         self._append_count = 0
         """How often the log has grown since dispatch ran."""
         self._dispatched_s = 0.0
@@ -74,10 +84,13 @@ class LogWriter:
         self._raw_bytes = 0
         self._is_barred = False
         """Under a controller: whether this broker is no master, and only appends what its master wrote."""
+        if store.dispatcher.is_behind:
+            # The disk was full when the store was opened.
+            self._due_dispatch = self._loop.call_soon(self._dispatch)
 
     def append(self, message: Message) -> Appended:
         """Append one message. Raises NotWritable if this broker may not, also to its own services."""
-        self._check_right()
+        self.check_right()
         appended = self._store.append(message)
         self._turn_soon()
         return appended
@@ -89,8 +102,22 @@ class LogWriter:
         self._turn_soon()
         return True
 
+    @property
+    def room(self) -> int:
+        """How many messages may be taken now without another look at each; with 0 each is looked at."""
+        if self._is_barred:
+            return 0
+        return self.pending.room if self.pending.is_on else MAX_WAITING_SENDS
+
+    def on_taken(self, count: int) -> None:
+        """So many messages were written into the log, by who had room for them: all that this turn brings."""
+        self._has_grown = True
+        self._append_count += count
+        if self._due_turn is None:
+            self._turn()
+
     def append_packed(self, batch: Message) -> Appended:
-        self._check_right()
+        self.check_right()
         appended = self._store.append_packed(batch)
         self._turn_soon()
         return appended
@@ -100,6 +127,7 @@ class LogWriter:
         if self._store.log.refusal is None:
             self._store.log.refusal = "the broker stops; send to another one"
         await self.pending.close(grace_s)
+        self._is_closed = True
         if self._due_dispatch is not None:
             # The store indexes the rest as it closes, and can not be asked afterwards.
             self._due_dispatch.cancel()
@@ -117,8 +145,13 @@ class LogWriter:
 
     def catch_up(self) -> None:
         """Dispatch what waits for that no longer than it has to: who is told of a message finds it."""
-        if self._is_pausing and self._due_dispatch is not None:
-            self._due_dispatch.cancel()
+        dispatcher, before = self._store.dispatcher, -1
+        while dispatcher.is_behind and dispatcher.dispatched_to > before:
+            if self._is_failing or self._is_filling or self._is_closed:
+                return
+            before = dispatcher.dispatched_to
+            if self._due_dispatch is not None:
+                self._due_dispatch.cancel()
             self._dispatch()
 
     async def truncate_to(self, log_offset: int) -> None:
@@ -192,7 +225,7 @@ class LogWriter:
         self._is_barred = True
         self.pending.end_reign()
 
-    def _check_right(self) -> None:
+    def check_right(self) -> None:
         """Refuse what would be in this log alone: another broker is or may be master."""
         if self._is_barred:
             raise NotWritable("this broker is no master now; send to the one that is")
@@ -203,9 +236,8 @@ class LogWriter:
         """More of the log may be dispatched, although it has not grown: slaves need not be told."""
         # A turn that is due must not pass it by, though dispatch ran since the turn was asked for.
         self._has_grown = True
-        dispatcher = self._store.dispatcher
         is_due = self._due_turn is not None or self._due_dispatch is not None
-        if not is_due and dispatcher.dispatched_to < (dispatcher.confirmed_log_end or 0):
+        if not is_due and self._store.dispatcher.is_behind:
             self._dispatch_after(self._rest_s())
 
     def _turn_soon(self) -> None:
@@ -227,32 +259,34 @@ class LogWriter:
             self._dispatch()
 
     def _tell_grown(self) -> None:
-        for listener in self.on_appended:
+        for listener in (*self.on_appended, *self.on_grown):
             listener()
 
     def _rest_s(self) -> float:
         """How long dispatch rests yet; 0 if it has."""
-        pause_s = self._pause_s * _SLAVE_PAUSES if self._raw_bytes else self._pause_s
+        is_hurried = not self._raw_bytes and self.is_awaited()
+        pause_s = self._pause_s if is_hurried else self._pause_s * _UNHURRIED_PAUSES
         return max(0.0, self._dispatched_s + pause_s - self._loop.time())
 
     def _dispatch_after(self, rest_s: float) -> None:
-        self._is_pausing = True
         self._due_dispatch = self._loop.call_later(rest_s, self._dispatch)
 
     def _dispatch(self) -> None:
         self._due_dispatch = None
-        self._has_grown = self._is_pausing = False
+        self._has_grown = self._is_failing = False
         append_count, self._append_count = self._append_count, 0
         dispatched_to = self._store.dispatcher.dispatched_to
         if self.reign is not None:
             self.reign.hold()
         try:
             has_more, gained_bytes, self._raw_bytes = self._store.dispatch_some(), self._raw_bytes, 0
+            self._is_filling = has_more and (self._is_filling or gained_bytes >= _MUCH_BYTES)
             if has_more and gained_bytes >= _MUCH_BYTES:
                 self._due_dispatch = self._loop.call_later(_CATCHING_UP_S, self._dispatch)
             elif has_more:
                 self._due_dispatch = self._loop.call_soon(self._dispatch)
         except (DiskFull, OSError) as error:
+            self._is_failing = True
             # The messages are safe in the log, but consumers can not see them before this succeeds.
             _log.warning(
                 "dispatch waits for the disk dispatched_to=%d reason=%s",
@@ -262,7 +296,9 @@ class LogWriter:
             # Again by itself: no further send may come, least of all on a full disk.
             self._due_dispatch = self._loop.call_later(_RETRY_S, self._dispatch)
         except MQError as error:
+            self._is_failing = True
             self._store.log.refusal = f"the log can not be read back: {error}"
             _log.critical("dispatch failed reason=%s", error)
-        if append_count > 1 and self._store.dispatcher.dispatched_to > dispatched_to:
+        is_resting = append_count > 1 or not self.is_awaited()
+        if is_resting and self._store.dispatcher.dispatched_to > dispatched_to:
             self._dispatched_s = self._loop.time()

@@ -1,7 +1,9 @@
 """The shell around a slave's end of one link: the socket, the timer, and the buffer that bytes come into.
 
-The buffer holds several frames. Whole ones are taken from it as they lie; what is left of the next moves to
-the front. So a byte is copied once, from the buffer into the log, and not before its frame was checked.
+Whole frames are taken from the buffer as they lie; what is left of the next moves to the front. So a byte is
+copied once, from the buffer into the log, and not before its frame was checked. A read fills a small part of
+the buffer, always the same one while frames are of the usual size: what was just received is then still in
+the processor's cache when it is checked and written, and need not come from memory twice.
 """
 
 import asyncio
@@ -28,13 +30,13 @@ from tanist.ha.notes import MAX_WAITING_BYTES, NoteLine, SlaveNotes
 from tanist.ha.slave_end import SlaveEnd
 from tanist.ha.slave_link import SlaveLink
 from tanist.ha.wire import HIGH_WATER_BYTES, Wire
-from tanist.protocol.ha_link import AckKind
+from tanist.protocol.ha_link import FRAME_BYTES, AckKind
 from tanist.protocol.ha_stream import MAX_BODY_BYTES
 from tanist.store.flush import FlushDone, FlushOutcome
 
-_BUFFER_BYTES = MAX_BODY_BYTES + (64 << 10)
-_LEAST_ROOM_BYTES = 256 << 10
-"""With less room behind what is held, it moves to the front."""
+_READ_BYTES = 2 * (FRAME_BYTES + 64)
+"""What a read takes at most: two frames, heads included, as a master that has much to send sends them."""
+_BUFFER_BYTES = MAX_BODY_BYTES + _READ_BYTES
 _CLOSE_S = 1.0
 
 
@@ -87,7 +89,7 @@ class MasterConnection(asyncio.BufferedProtocol):
         self._carry_out(self._link.on_connected())
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
-        return self._buffer[self._end :]
+        return self._buffer[self._end : self._end + _READ_BYTES]
 
     def buffer_updated(self, nbytes: int) -> None:
         self.has_heard_nothing = False
@@ -264,12 +266,10 @@ class MasterConnection(asyncio.BufferedProtocol):
             self._ack()
 
     def _make_room(self) -> None:
-        if self._start == self._end:
-            self._start = self._end = 0
-        elif self._start and len(self._buffer) - self._end < _LEAST_ROOM_BYTES:
-            held = self._end - self._start
-            self._buffer[:held] = bytes(self._buffer[self._start : self._end])
-            self._start, self._end = 0, held
+        if self._start:
+            held_bytes = self._end - self._start
+            self._buffer[:held_bytes] = self._buffer[self._start : self._end]
+            self._start, self._end = 0, held_bytes
 
     def _set_timer(self) -> None:
         if self._timer is not None:

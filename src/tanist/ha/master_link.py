@@ -51,6 +51,7 @@ from tanist.protocol.ha_hello import (
     encode_verdict,
 )
 from tanist.protocol.ha_link import (
+    FRAME_BYTES,
     FROM_SLAVE,
     Ack,
     Heartbeat,
@@ -61,9 +62,6 @@ from tanist.protocol.ha_link import (
     encode_heartbeat,
     encode_note,
 )
-
-_FRAME_BYTES = 256 << 10
-"""A third of a millisecond of the event loop's time."""
 
 
 class MasterState(Enum):
@@ -113,9 +111,7 @@ class MasterLink:
     @property
     def max_body_bytes(self) -> int:
         """The most of the log that the next frame carries: bytes of one epoch."""
-        return (
-            _FRAME_BYTES if self.epoch_log is None else self.epoch_log.bytes_left(self.sent_to, _FRAME_BYTES)
-        )
+        return FRAME_BYTES if self.epoch_log is None else self.epoch_log.bytes_left(self.sent_to, FRAME_BYTES)
 
     @property
     def is_transferring(self) -> bool:

@@ -1,11 +1,11 @@
 """What a master sends to all its slaves alike."""
 
-import zlib
 from dataclasses import dataclass
 from typing import Protocol
 
 from tanist.ha.notes import MasterNotes
 from tanist.ha.tables import FeedMaker
+from tanist.protocol.crc import crc32
 
 
 class LogSource(Protocol):
@@ -26,7 +26,7 @@ class Crcs:
 
     def of(self, log_offset: int, body: memoryview) -> int:
         if self._range != (log_offset, len(body)):
-            self._crc = zlib.crc32(body)
+            self._crc = crc32(body)
             self._range = (log_offset, len(body))
         return self._crc
 

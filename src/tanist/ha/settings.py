@@ -66,18 +66,25 @@ class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     broker_ip2: str = msgspec.field(name="brokerIP2", default="")
     """The address that slaves are told, if it is not ``brokerIP1``."""
     ha_authentication: HaAuthentication = HaAuthentication.SECRET
+    """What peers prove at the port for slaves: ``secret``, ``tls`` or ``none``."""
     ha_secret: Secret = ""
+    """The secret that master and slaves share, long and random."""
     ha_compatibility: HaCompatibility = HaCompatibility.NONE
+    """Which peers of RocketMQ are let in, who can prove nothing; they need ``haAllowedAddresses`` too."""
     ha_allowed_addresses: str = ""
     """From where slaves of RocketMQ may come: addresses and networks, separated by semicolons."""
     ha_counted_addresses: str = ""
     """Those of them whose acks count for double write. None by default: they prove nothing."""
     ha_ack_mode: HaAckMode = HaAckMode.RECEIVED
+    """What an ack of a slave says: that it has received the bytes, or that they are on its disk."""
     ha_send_heartbeat_interval: int = 5_000
+    """After so long without a byte an end of a link sends a heartbeat, in milliseconds."""
     ha_housekeeping_interval: int = 20_000
+    """After so long without a byte from its peer it gives the link up, in milliseconds."""
     ha_transfer_batch_size: int = 32 << 10
     """The largest body of a frame to a slave of RocketMQ. Between Tanist's the batch follows the load."""
     ha_flow_control_enable: bool = False
+    """Whether what goes to a slave is limited."""
     max_ha_transfer_byte_in_second: int = 100 << 20
     """To one slave, all bytes counted, if ``haFlowControlEnable`` is true."""
     sync_from_last_file: bool = False
@@ -88,6 +95,7 @@ class HaSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     min_in_sync_replicas: int = 1
     """With fewer in step, the master counted, a SYNC_MASTER takes no messages."""
     slave_timeout: int = 3_000
+    """How long a send of a SYNC_MASTER waits for slaves, in milliseconds."""
     ha_slave_fallbehind_max: int = 256 << 20
     """A slave that lags by as much is not worth waiting for."""
     all_ack_in_sync_state_set: bool = True

@@ -27,6 +27,8 @@ CHECK_MAX_TIME_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 SELF_TEST_TOPIC = "SELF_TEST_TOPIC"
 BENCHMARK_TOPIC = "BenchmarkTest"
 OFFSET_MOVED_TOPIC = "OFFSET_MOVED_EVENT"
+WRITES_TOPIC = SYSTEM_PREFIX + "tanist_writes"
+"""Ours: where a broker writes down what it has of writes that are made once, in its queue 0."""
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 """Where clients tell what became of their messages, if they are told to."""
 
@@ -40,6 +42,7 @@ SYSTEM_TOPICS = frozenset(
         SELF_TEST_TOPIC,
         BENCHMARK_TOPIC,
         OFFSET_MOVED_TOPIC,
+        WRITES_TOPIC,
     }
 )
 

@@ -12,106 +12,16 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "_send_header.h"
+#include "_record_layout.h"
+#include "_send_plan.h"
 
-#define MAGIC_V1 0xDAA320A7u
-#define HOST_BYTES 8
-#define FIXED_BYTES 88
-#define RECORD_BYTES (FIXED_BYTES + 3) /* and the body, the topic and the properties */
-#define ENTRY_BYTES 20
 #define ITEM_HEAD_BYTES 20
-#define MAX_TOPIC_BYTES 127
-#define MAX_PROPERTIES_BYTES 32767
 #define MAX_BATCH_ITEMS 65536
-#define HOST_V6_BITS 0x30
-#define TRANSACTION_MASK 0xC
 #define COMMIT 0x8
-#define NAME_END 1
-#define VALUE_END 2
 
 /* The names of the attributes that a Message has, made once. */
 static PyObject *name_topic, *name_queue_id, *name_body, *name_properties, *name_flag, *name_sys_flag,
     *name_born_timestamp_ms, *name_born_host, *name_reconsume_times, *name_prepared;
-
-static uint32_t crc_tables[8][256];
-
-/* What all messages of one call share. */
-typedef struct {
-    View topic, properties, born_host, store_host;
-    Py_buffer body;
-    int32_t queue_id, flag, sys_flag, reconsume_times;
-    int64_t born_timestamp_ms, prepared_offset, store_timestamp_ms;
-    uint32_t topic_hash; /* of the topic and the '#' behind it */
-    /* Borrowed from by the views. */
-    PyObject *topic_object, *properties_object, *born_object, *body_object;
-} Common;
-
-/* Where the next record, its entry and its keys go. */
-typedef struct {
-    uint8_t *record, *entry;
-    int64_t queue_offset, log_offset;
-    PyObject *keyed;
-} Cursor;
-
-static void make_crc_tables(void)
-{
-    for (uint32_t n = 0; n < 256; n++) {
-        uint32_t crc = n;
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc & 1 ? (crc >> 1) ^ 0xEDB88320u : crc >> 1;
-        crc_tables[0][n] = crc;
-    }
-    for (int table = 1; table < 8; table++)
-        for (int n = 0; n < 256; n++)
-            crc_tables[table][n] =
-                crc_tables[0][crc_tables[table - 1][n] & 0xFF] ^ (crc_tables[table - 1][n] >> 8);
-}
-
-static uint32_t crc32_of(View view)
-{
-    uint32_t crc = 0xFFFFFFFFu;
-    const uint8_t *p = view.data;
-    Py_ssize_t left = view.size;
-    for (; left >= 8; left -= 8, p += 8) {
-        uint32_t low = crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
-        crc = crc_tables[7][low & 0xFF] ^ crc_tables[6][low >> 8 & 0xFF] ^ crc_tables[5][low >> 16 & 0xFF]
-            ^ crc_tables[4][low >> 24] ^ crc_tables[3][p[4]] ^ crc_tables[2][p[5]] ^ crc_tables[1][p[6]]
-            ^ crc_tables[0][p[7]];
-    }
-    while (left-- > 0)
-        crc = crc_tables[0][(crc ^ *p++) & 0xFF] ^ (crc >> 8);
-    return (crc ^ 0xFFFFFFFFu) & 0x7FFFFFFFu;
-}
-
-static uint8_t *put16(uint8_t *to, uint32_t value)
-{
-    to[0] = (uint8_t)(value >> 8);
-    to[1] = (uint8_t)value;
-    return to + 2;
-}
-
-static uint8_t *put32(uint8_t *to, uint32_t value)
-{
-    put16(to, value >> 16);
-    return put16(to + 2, value);
-}
-
-static uint8_t *put64(uint8_t *to, uint64_t value)
-{
-    put32(to, (uint32_t)(value >> 32));
-    return put32(to + 4, (uint32_t)value);
-}
-
-static uint8_t *put_view(uint8_t *to, View view)
-{
-    memcpy(to, view.data, (size_t)view.size);
-    return to + view.size;
-}
-
-static int32_t get32(const uint8_t *from)
-{
-    return (int32_t)((uint32_t)from[0] << 24 | (uint32_t)from[1] << 16 | (uint32_t)from[2] << 8 | from[3]);
-}
 
 /* Java's hash, going on from that of what stands before. 0: not ASCII, so this is not for us. */
 static int hash_on(uint32_t *hash, View text)
@@ -123,37 +33,6 @@ static int hash_on(uint32_t *hash, View text)
         value = value * 31 + text.data[n];
     }
     *hash = value;
-    return 1;
-}
-
-static int is_named(View segment, const char *name, Py_ssize_t size)
-{
-    return segment.size > size + 1 && segment.data[size] == NAME_END && memcmp(segment.data, name, (size_t)size) == 0;
-}
-
-static View value_of(View segment, Py_ssize_t name_size)
-{
-    View value = {segment.data + name_size + 1, segment.size - name_size - 1};
-    return value;
-}
-
-/* The last tag, unique key and keys of a property string that are not empty. 0: a NUL stands in it. */
-static int find_fields(View properties, View *tag, View *unique_key, View *keys)
-{
-    const uint8_t *end = properties.data + properties.size;
-    if (memchr(properties.data, 0, (size_t)properties.size) != NULL)
-        return 0;
-    for (const uint8_t *start = properties.data; start < end;) {
-        const uint8_t *stop = memchr(start, VALUE_END, (size_t)(end - start));
-        View segment = {start, (stop == NULL ? end : stop) - start};
-        if (is_named(segment, "TAGS", 4))
-            *tag = value_of(segment, 4);
-        else if (is_named(segment, "UNIQ_KEY", 8))
-            *unique_key = value_of(segment, 8);
-        else if (is_named(segment, "KEYS", 4))
-            *keys = value_of(segment, 4);
-        start += segment.size + 1;
-    }
     return 1;
 }
 
@@ -187,51 +66,11 @@ static int add_words(const Common *common, const Cursor *cursor, View words)
     return done;
 }
 
-/* How long the properties are with those of the batch behind them, if there is a batch. */
-static Py_ssize_t joined_size(View first, View second)
-{
-    int is_open = second.data != NULL && first.size > 0 && first.data[first.size - 1] != VALUE_END;
-    return first.size + is_open + second.size;
-}
-
-static Py_ssize_t record_size(const Common *common, Py_ssize_t body_size, Py_ssize_t properties_size)
-{
-    return RECORD_BYTES + body_size + common->topic.size + properties_size;
-}
-
-/* Write one record, its entry and its keys, and move on. The properties are those of the message and behind
- * them those of its batch. 1: done, 0: not for us, -1: an error is set. */
+/* Write one record, its entry and its keys, and move on. 1: done, 0: not for us, -1: an error is set. */
 static int put_message(const Common *common, Cursor *cursor, View body, View properties, View added, int32_t flag)
 {
-    Py_ssize_t properties_size = joined_size(properties, added);
-    Py_ssize_t size = record_size(common, body.size, properties_size);
-    uint8_t *to = cursor->record;
-    to = put32(to, (uint32_t)size);
-    to = put32(to, MAGIC_V1);
-    to = put32(to, crc32_of(body));
-    to = put32(to, (uint32_t)common->queue_id);
-    to = put32(to, (uint32_t)flag);
-    to = put64(to, (uint64_t)cursor->queue_offset);
-    to = put64(to, (uint64_t)cursor->log_offset);
-    to = put32(to, (uint32_t)common->sys_flag);
-    to = put64(to, (uint64_t)common->born_timestamp_ms);
-    to = put_view(to, common->born_host);
-    to = put64(to, (uint64_t)common->store_timestamp_ms);
-    to = put_view(to, common->store_host);
-    to = put32(to, (uint32_t)common->reconsume_times);
-    to = put64(to, (uint64_t)common->prepared_offset);
-    to = put32(to, (uint32_t)body.size);
-    to = put_view(to, body);
-    *to++ = (uint8_t)common->topic.size;
-    to = put_view(to, common->topic);
-    to = put16(to, (uint32_t)properties_size);
-    View whole = {to, properties_size};
-    to = put_view(to, properties);
-    if (properties.size + added.size < properties_size)
-        *to++ = VALUE_END;
-    if (added.size > 0)
-        put_view(to, added);
-
+    View whole = put_record(common, cursor, body, properties, added, flag);
+    Py_ssize_t size = record_size(common, body.size, whole.size);
     View tag = {NULL, 0}, unique_key = {NULL, 0}, keys = {NULL, 0};
     uint32_t tag_hash = 0;
     if (!find_fields(whole, &tag, &unique_key, &keys) || !hash_on(&tag_hash, tag))
@@ -248,16 +87,6 @@ static int put_message(const Common *common, Cursor *cursor, View body, View pro
     return done;
 }
 
-/* 1: read, 0: out of range or no number. */
-static int read_int(PyObject *number, int64_t low, int64_t high, int64_t *value)
-{
-    int overflow = 0;
-    if (number == NULL || !PyLong_Check(number))
-        return 0;
-    *value = PyLong_AsLongLongAndOverflow(number, &overflow);
-    return !overflow && low <= *value && *value <= high;
-}
-
 static int read_attribute(PyObject *message, PyObject *name, int64_t low, int64_t high, int64_t *value)
 {
     PyObject *number = PyObject_GetAttr(message, name);
@@ -272,15 +101,6 @@ static int read_int32(PyObject *message, PyObject *name, int32_t *value)
     int is_read = read_attribute(message, name, INT32_MIN, INT32_MAX, &wide);
     *value = (int32_t)wide;
     return is_read;
-}
-
-static int view_bytes(PyObject *object, Py_ssize_t max_size, View *view)
-{
-    if (!PyBytes_Check(object) || PyBytes_GET_SIZE(object) > max_size)
-        return 0;
-    view->data = (const uint8_t *)PyBytes_AS_STRING(object);
-    view->size = PyBytes_GET_SIZE(object);
-    return 1;
 }
 
 static int view_topic(PyObject *object, View *view)
@@ -436,135 +256,6 @@ static PyObject *lay_out_batch(PyObject *Py_UNUSED(module), PyObject *const *arg
     return lay(arguments, count, 1);
 }
 
-/* What stays the same from send to send, as SendPlan has it. */
-typedef struct {
-    PyObject *queue_counts, *next_offsets, *heads;
-    View store_host, stamp;
-    int64_t max_body_bytes;
-} Plan;
-
-/* The answer, between the texts that are always the same. */
-enum { ANSWER_HEADS = 6, ANSWER_BYTES = 256 };
-
-static int read_plan(PyObject *object, Plan *plan)
-{
-    if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 6)
-        return 0;
-    plan->queue_counts = PyTuple_GET_ITEM(object, 0);
-    plan->next_offsets = PyTuple_GET_ITEM(object, 1);
-    plan->heads = PyTuple_GET_ITEM(object, 5);
-    return PyDict_Check(plan->queue_counts) && PyDict_Check(plan->next_offsets)
-        && view_bytes(PyTuple_GET_ITEM(object, 2), HOST_BYTES, &plan->store_host) && plan->store_host.size == HOST_BYTES
-        && view_bytes(PyTuple_GET_ITEM(object, 3), MAX_PROPERTIES_BYTES, &plan->stamp)
-        && read_int(PyTuple_GET_ITEM(object, 4), 0, INT32_MAX / 2, &plan->max_body_bytes)
-        && PyTuple_Check(plan->heads) && PyTuple_GET_SIZE(plan->heads) == ANSWER_HEADS;
-}
-
-static int contains(View text, const char *word)
-{
-    return memmem(text.data, (size_t)text.size, word, strlen(word)) != NULL;
-}
-
-static int is_alphanumeric(View text)
-{
-    for (Py_ssize_t n = 0; n < text.size; n++) {
-        uint8_t letter = text.data[n] | 0x20;
-        if (!((letter >= 'a' && letter <= 'z') || (text.data[n] >= '0' && text.data[n] <= '9')))
-            return 0;
-    }
-    return text.size > 0;
-}
-
-/* A send that goes to its own queue at once, in a queue that is known. A new reference to the queue's key and
- * the offset that is next there, or NULL, perhaps with an error set that does not matter. */
-static PyObject *find_queue(const Plan *plan, const SendHeader *header, int64_t *queue_offset)
-{
-    View topic = header->fields[TOPIC_FIELD];
-    int64_t queue_id = header->numbers[QUEUE_ID_FIELD], queue_count = 0;
-    PyObject *name = PyUnicode_DecodeASCII((const char *)topic.data, topic.size, NULL);
-    PyObject *queue = NULL, *next = NULL;
-    if (name != NULL && read_int(PyDict_GetItemWithError(plan->queue_counts, name), 0, INT32_MAX, &queue_count)
-        && 0 <= queue_id && queue_id < queue_count)
-        queue = Py_BuildValue("(OL)", name, (long long)queue_id);
-    Py_XDECREF(name);
-    if (queue != NULL)
-        next = PyDict_GetItemWithError(plan->next_offsets, queue);
-    if (next != NULL && read_int(next, 0, INT64_MAX / 2, queue_offset))
-        return queue;
-    Py_XDECREF(queue);
-    return NULL;
-}
-
-static uint8_t *put_hex(uint8_t *to, View bytes)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    for (Py_ssize_t n = 0; n < bytes.size; n++) {
-        *to++ = (uint8_t)digits[bytes.data[n] >> 4];
-        *to++ = (uint8_t)digits[bytes.data[n] & 15];
-    }
-    return to;
-}
-
-static uint8_t *put_decimal(uint8_t *to, int64_t value)
-{
-    return to + sprintf((char *)to, "%lld", (long long)value);
-}
-
-/* The whole frame. The texts of the plan stand before each value and behind the last. */
-static PyObject *make_answer(const Plan *plan, const Common *common, const SendHeader *header, int64_t log_offset,
-                             int64_t queue_offset, View unique_key)
-{
-    uint8_t values[ANSWER_BYTES], *ends[ANSWER_HEADS], place[HOST_BYTES + 8], *to = values;
-    View heads[ANSWER_HEADS], id = {place, sizeof place};
-    Py_ssize_t size = 0;
-    for (int n = 0; n < ANSWER_HEADS; n++) {
-        if (!view_bytes(PyTuple_GET_ITEM(plan->heads, n), MAX_PROPERTIES_BYTES, &heads[n]))
-            return NULL;
-        size += heads[n].size;
-    }
-    put64(put_view(place, plan->store_host), (uint64_t)log_offset);
-    ends[0] = to = put_hex(to, id);
-    ends[1] = to = put_decimal(to, common->queue_id);
-    ends[2] = to = put_decimal(to, queue_offset);
-    ends[3] = to = put_view(to, unique_key);
-    ends[4] = to = put_decimal(to, header->opaque);
-    size += to - values;
-    PyObject *answer = PyBytes_FromStringAndSize(NULL, 8 + size);
-    if (answer == NULL)
-        return NULL;
-    to = put32(put32((uint8_t *)PyBytes_AS_STRING(answer), (uint32_t)(4 + size)), (uint32_t)size);
-    for (int n = 0; n < ANSWER_HEADS; n++) {
-        const uint8_t *start = n == 0 ? values : ends[n - 1];
-        to = put_view(to, heads[n]);
-        if (n < ANSWER_HEADS - 1)
-            to = put_view(to, (View){start, ends[n] - start});
-    }
-    return answer;
-}
-
-/* Whether a send is plain: one message that neither waits nor ends a transaction, with an id of its own. */
-static int is_plain_send(const SendHeader *header, View properties, const Plan *plan, View *unique_key)
-{
-    View tag = {NULL, 0}, keys = {NULL, 0};
-    return (header->numbers['f' - 'a'] & TRANSACTION_MASK) == 0 && !header->numbers['m' - 'a']
-        && find_fields(properties, &tag, unique_key, &keys) && is_alphanumeric(*unique_key)
-        && unique_key->size <= ANSWER_BYTES / 2 && !contains(properties, "DELAY") && !contains(properties, "TIMER_")
-        && !contains(properties, "TRAN_MSG") && joined_size(properties, plan->stamp) <= MAX_PROPERTIES_BYTES;
-}
-
-static void set_common(Common *common, const SendHeader *header, const Plan *plan, View born_host, int64_t now_ms)
-{
-    memset(common, 0, sizeof *common);
-    common->topic = header->fields[TOPIC_FIELD];
-    common->born_host = born_host;
-    common->store_host = plan->store_host;
-    common->queue_id = (int32_t)header->numbers[QUEUE_ID_FIELD];
-    common->sys_flag = (int32_t)header->numbers['f' - 'a'] & ~HOST_V6_BITS;
-    common->reconsume_times = (int32_t)header->numbers['j' - 'a'];
-    common->born_timestamp_ms = header->numbers['g' - 'a'];
-    common->store_timestamp_ms = now_ms;
-}
-
 /* Lay out a send of which everything was read. NULL: it is not for us, or an error is set. */
 static PyObject *lay_send(const Plan *plan, Common *common, const SendHeader *header, int64_t log_offset,
                           View properties, View body, View unique_key)
@@ -573,13 +264,15 @@ static PyObject *lay_send(const Plan *plan, Common *common, const SendHeader *he
     Cursor cursor = {NULL, NULL, 0, log_offset, NULL};
     PyObject *queue = find_queue(plan, header, &cursor.queue_offset), *taken = NULL;
     PyObject *records = NULL, *entries = NULL, *answer = NULL;
+    uint8_t frame[MAX_ANSWER_BYTES];
     int64_t queue_offset = cursor.queue_offset;
     if (queue != NULL && hash_on(&common->topic_hash, common->topic) && hash_on(&common->topic_hash, separator)) {
         Py_ssize_t size = record_size(common, body.size, joined_size(properties, plan->stamp));
         records = PyBytes_FromStringAndSize(NULL, size);
         entries = PyBytes_FromStringAndSize(NULL, ENTRY_BYTES);
         cursor.keyed = PyList_New(0);
-        answer = make_answer(plan, common, header, log_offset, queue_offset, unique_key);
+        answer = PyBytes_FromStringAndSize(
+            (const char *)frame, put_answer(plan, common, header, log_offset, queue_offset, unique_key, frame));
         if (records != NULL && entries != NULL && cursor.keyed != NULL && answer != NULL) {
             cursor.record = (uint8_t *)PyBytes_AS_STRING(records);
             cursor.entry = (uint8_t *)PyBytes_AS_STRING(entries);
@@ -709,12 +402,32 @@ static PyObject *put_keys(PyObject *Py_UNUSED(module), PyObject *const *argument
 
 #include "_log_walk.h"
 
+/* The arguments of zlib.crc32. The interpreter waits meanwhile: a MiB takes less than 0.1 ms. */
+static PyObject *crc32_object(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+{
+    Py_buffer data;
+    unsigned long crc = 0;
+    if (count != 1 && count != 2)
+        return PyErr_Format(PyExc_TypeError, "crc32 takes data, and the crc of what lies before it");
+    if (count == 2) {
+        crc = PyLong_AsUnsignedLongMask(arguments[1]);
+        if (PyErr_Occurred())
+            return NULL;
+    }
+    if (PyObject_GetBuffer(arguments[0], &data, PyBUF_SIMPLE) < 0)
+        return NULL;
+    crc = crc32_on((uint32_t)crc, data.buf, (size_t)data.len);
+    PyBuffer_Release(&data);
+    return PyLong_FromUnsignedLong(crc);
+}
+
 static PyMethodDef methods[] = {
     {"lay_out", (PyCFunction)(void (*)(void))lay_out, METH_FASTCALL, "One message, or None."},
     {"lay_out_batch", (PyCFunction)(void (*)(void))lay_out_batch, METH_FASTCALL, "A batch, or None."},
     {"take_send", (PyCFunction)(void (*)(void))take_send, METH_FASTCALL, "A send, laid out and answered, or None."},
     {"put_keys", (PyCFunction)(void (*)(void))put_keys, METH_FASTCALL, "Keys into a file of the index, or None."},
     {"walk_records", (PyCFunction)(void (*)(void))walk_records, METH_FASTCALL, "What indexes get of records, or None."},
+    {"crc32", (PyCFunction)(void (*)(void))crc32_object, METH_FASTCALL, "As zlib.crc32."},
     {"send_envelope", send_envelope, METH_O, "What surrounds the fields of a send's header, or None."},
     {NULL, NULL, 0, NULL},
 };
@@ -738,5 +451,8 @@ PyMODINIT_FUNC PyInit__native(void)
     name_prepared = PyUnicode_InternFromString("prepared_transaction_offset");
     if (PyErr_Occurred())
         return NULL;
-    return PyModule_Create(&module);
+    PyObject *made = PyModule_Create(&module);
+    if (made != NULL && PyModule_AddIntConstant(made, "HAS_FAST_CRC", is_folding) < 0)
+        Py_CLEAR(made);
+    return made;
 }

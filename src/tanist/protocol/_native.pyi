@@ -6,6 +6,9 @@ Plan: TypeAlias = tuple[dict[str, int], dict[tuple[str, int], int], bytes, bytes
 Taken: TypeAlias = tuple[bytes, bytes, list[tuple[int, int, int]], tuple[str, int], int, bytes, int]
 Walked: TypeAlias = tuple[int, int, list[tuple[str, int, int, bytes, int]], list[tuple[int, int, int]], int]
 
+HAS_FAST_CRC: int
+
+def crc32(data: bytes | bytearray | memoryview, value: int = 0, /) -> int: ...
 def lay_out(
     message: Message, queue_offset: int, log_offset: int, store_timestamp_ms: int, store_host: bytes, /
 ) -> tuple[bytes, bytes, list[tuple[int, int, int]]] | None: ...

@@ -115,7 +115,20 @@ static int check_field(SendHeader *header, int field)
     }
 }
 
-/* One ext field behind its opening quote. Those that we do not know are passed over. */
+/* Ext fields that change nothing: what Java's clients add to any request, and their signature, which is
+ * nothing to a broker without access control. */
+static int is_harmless(View name)
+{
+    static const char *const names[] = {
+        "bname", "ns", "nsd", "oway", "AccessKey", "Signature", "SecurityToken", "OnsChannel",
+    };
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        if ((size_t)name.size == strlen(names[n]) && memcmp(name.data, names[n], (size_t)name.size) == 0)
+            return 1;
+    return 0;
+}
+
+/* One ext field behind its opening quote. One that we do not know may mean anything: it is not for us. */
 static int take_field(Text *text, SendHeader *header)
 {
     View name, value;
@@ -125,7 +138,7 @@ static int take_field(Text *text, SendHeader *header)
         return 0;
     int field = name.size == 1 ? name.data[0] - 'a' : -1;
     if (field < 0 || field >= FIELD_COUNT)
-        return !is_escaped;
+        return !is_escaped && is_harmless(name);
     if (header->seen & 1u << field)
         return 0;
     header->seen |= 1u << field;

@@ -223,6 +223,9 @@ class RequestCode(IntEnum):
     REGISTRY_COMMIT = 20016  # ours
     REGISTRY_WATCH = 20017  # ours
     REGISTRY_CHANGED = 20018  # ours
+    GET_WRITE_PROGRESS = 20019  # ours
+    PUT_WRITE_PLAN = 20020  # ours
+    END_WRITE = 20021  # ours
     POP_MESSAGE = 200050
     ACK_MESSAGE = 200051
     PEEK_MESSAGE = 200052
@@ -299,6 +302,8 @@ class ResponseCode(IntEnum):
     USER_NOT_EXIST = 3001
     POLICY_NOT_EXIST = 3002
     REGISTRY_SESSION_OVER = 20011  # ours
+    WRITE_OUT_OF_TURN = 20012  # ours
+    WRITE_REFUSED = 20013  # ours
     # Kept inside RocketMQ's own RPC client; no peer puts these on the wire.
     RPC_UNKNOWN = -1000
     RPC_ADDR_IS_NULL = -1002

@@ -11,12 +11,12 @@ CRC of a body once and sends it to all its slaves. The bytes of DATA are of one 
 """
 
 import struct
-import zlib
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from tanist.errors import LocalProtocolError, RemoteProtocolError
 from tanist.model.offsets import LogOffset
+from tanist.protocol.crc import crc32
 from tanist.protocol.ha_stream import MAX_BODY_BYTES
 
 # kind, size_bytes, log_offset, epoch, confirmed_to
@@ -29,6 +29,9 @@ _ACK = struct.Struct(">BBq")
 _HEARTBEAT = struct.Struct(">Bqiq")
 _CRC = struct.Struct(">I")
 
+FRAME_BYTES: Final = 256 << 10
+"""Of the log, in a frame of a master that has more to send: small enough to be in the processor's cache yet
+when it is gone over a second time. A slave takes longer ones."""
 MAX_NOTE_BYTES: Final = 1 << 20
 """A master gathers each of its slaves' notes in memory, and acks wait behind a note on its way."""
 
@@ -115,7 +118,7 @@ _HEADS: Final = {
 def encode_data_header(
     log_offset: int, size_bytes: int, *, epoch: int, confirmed_to: int, body_crc: int
 ) -> bytes:
-    """What goes before the body. ``body_crc`` is ``zlib.crc32`` of the body."""
+    """What goes before the body. ``body_crc`` is the CRC-32 of the body."""
     if not 1 <= size_bytes <= MAX_BODY_BYTES or min(log_offset, epoch, confirmed_to) < 0:
         raise LocalProtocolError(f"{size_bytes} bytes at {log_offset} of epoch {epoch} can not be sent")
     return _with_crc(_DATA.pack(FrameKind.DATA, size_bytes, log_offset, epoch, confirmed_to), body_crc)
@@ -124,13 +127,13 @@ def encode_data_header(
 def encode_table_change(body: bytes) -> bytes:
     if not 1 <= len(body) <= MAX_BODY_BYTES:
         raise LocalProtocolError(f"a change of {len(body)} bytes can not be sent")
-    return _with_crc(_SIZED.pack(FrameKind.TABLE, len(body)), zlib.crc32(body)) + body
+    return _with_crc(_SIZED.pack(FrameKind.TABLE, len(body)), crc32(body)) + body
 
 
 def encode_note(body: bytes) -> bytes:
     if not 1 <= len(body) <= MAX_NOTE_BYTES:
         raise LocalProtocolError(f"a note of {len(body)} bytes can not be sent; it has 1 to {MAX_NOTE_BYTES}")
-    return _with_crc(_SIZED.pack(FrameKind.NOTE, len(body)), zlib.crc32(body)) + body
+    return _with_crc(_SIZED.pack(FrameKind.NOTE, len(body)), crc32(body)) + body
 
 
 def encode_ack(ack: Ack) -> bytes:
@@ -146,7 +149,7 @@ def encode_heartbeat(heartbeat: Heartbeat) -> bytes:
 
 
 def _with_crc(fields: bytes, body_crc: int = 0) -> bytes:
-    return fields + _CRC.pack(zlib.crc32(fields, body_crc))
+    return fields + _CRC.pack(crc32(fields, body_crc))
 
 
 def decode_frames(
@@ -198,7 +201,7 @@ def _decode(view: memoryview, start: int, end: int) -> Frame:
     fields_end = body_start - _CRC.size
     body = view[body_start:end]
     (crc,) = _CRC.unpack_from(view, fields_end)
-    if zlib.crc32(view[start:fields_end], zlib.crc32(body)) != crc:
+    if crc32(view[start:fields_end], crc32(body)) != crc:
         raise RemoteProtocolError("a frame does not match its checksum")
     if kind == _DATA_KIND:
         return _decode_data(view, start, body)

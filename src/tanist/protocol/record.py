@@ -12,7 +12,6 @@ lost (see ``_is_torn``), so that a tail the disk never wrote is not taken for a 
 """
 
 import struct
-import zlib
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +21,7 @@ from tanist.errors import LocalProtocolError, RemoteProtocolError
 from tanist.model.host import PACKED_V4_BYTES, PACKED_V6_BYTES
 from tanist.model.message import Message, SysFlag
 from tanist.model.offsets import LogOffset, QueueOffset
+from tanist.protocol import crc
 
 MAGIC_V1 = -626843481
 MAGIC_V2 = -626843477
@@ -96,7 +96,7 @@ class Record(msgspec.Struct, gc=False):
 
 def crc32(data: bytes | memoryview) -> int:
     """RocketMQ's checksum: CRC-32 without its sign bit."""
-    return zlib.crc32(data) & CRC_MASK
+    return crc.crc32(data) & CRC_MASK
 
 
 @lru_cache(maxsize=4096)
@@ -131,7 +131,7 @@ def encode_record(
         head = fixed.pack(
             fixed.size + len(body) + len(topic_field) + 2 + len(properties),
             magic,
-            zlib.crc32(body) & CRC_MASK,
+            crc.crc32(body) & CRC_MASK,
             message.queue_id,
             message.flag,
             queue_offset,
@@ -181,7 +181,7 @@ def check_record(view: memoryview, position: int, *, log_offset: int, is_flushed
     body_start, body_end, topic_end, record_end, fields = _layout(view, position, size, magic)
     if fields[6] != log_offset:
         raise RemoteProtocolError(f"the record says it lies at {fields[6]}, and it lies at {log_offset}")
-    if zlib.crc32(view[body_start:body_end]) & CRC_MASK != fields[2]:
+    if crc.crc32(view[body_start:body_end]) & CRC_MASK != fields[2]:
         raise RemoteProtocolError("the body does not match its checksum")
     if not is_flushed and _is_torn(view, body_end, topic_end, record_end):
         raise RemoteProtocolError("part of the topic or the properties was never written")

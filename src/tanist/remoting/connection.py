@@ -23,7 +23,7 @@ from tanist.errors import ConnectionLost, LocalProtocolError, RemoteProtocolErro
 from tanist.model.host import pack_host
 from tanist.protocol.codes import FLAG_RESPONSE
 from tanist.protocol.command import Command
-from tanist.protocol.frame import MAX_FRAME_BYTES, FrameDecoder, encode_command
+from tanist.protocol.frame import MAX_FRAME_BYTES, FrameDecoder, encode_command, first_request
 from tanist.remoting.awaited import AwaitedAnswers
 from tanist.remoting.replies import (
     Pieces,
@@ -68,6 +68,33 @@ class Wire(Protocol):
     def pause_reading(self) -> None: ...
     def resume_reading(self) -> None: ...
     def get_write_buffer_size(self) -> int: ...
+
+
+class Line(Protocol):
+    """What a lane has of a connection for which it reads."""
+
+    @property
+    def partial_bytes(self) -> int: ...
+    @property
+    def read_count(self) -> int: ...
+    @property
+    def frame_count(self) -> int: ...
+    @property
+    def written_bytes(self) -> int: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Lane(Protocol):
+    """Reads for many connections at once and takes what needs no handler, its answer included.
+
+    It calls ``data_received`` with anything else, and with everything while ``is_level`` is not so.
+    """
+
+    def join(self, connection: "Connection", wire: Wire, file_number: int, host: bytes) -> Line | None:
+        """Read for a connection from now on; None if that is not for this lane."""
+        ...
 
 
 class Keeper(Protocol):
@@ -117,7 +144,9 @@ class Connection(asyncio.Protocol):
             "_is_paused",
             "_is_serving",
             "_keeper",
+            "_lane",
             "_limits",
+            "_line",
             "_loop",
             "_read_count",
             "_reason",
@@ -135,6 +164,7 @@ class Connection(asyncio.Protocol):
         keeper: Keeper,
         *,
         holds_back: bool,
+        lane: Lane | None = None,
     ) -> None:
         self.peer = "?"
         self.peer_host = b""
@@ -152,6 +182,8 @@ class Connection(asyncio.Protocol):
         self._awaited: AwaitedAnswers | None = None
         self._socket: socket.socket | None = None
         self._file_number = -1
+        self._lane = lane
+        self._line: Line | None = None
         self._unsent: Pieces = []
         self._backlog: Iterator[Command] | None = None
         self._cause: CloseCause | None = None
@@ -273,6 +305,7 @@ class Connection(asyncio.Protocol):
             return
         self._cause, self._reason = cause, reason
         self._backlog = None
+        self._leave_lane()
         # A handler that closes its connection has an answer to give yet; then _serve closes.
         if not self._is_serving:
             self._flush()
@@ -283,6 +316,7 @@ class Connection(asyncio.Protocol):
         if self._cause is None:
             self._cause, self._reason = cause, reason
             self._backlog = None
+        self._leave_lane()
         if not (self._is_given_up or self._is_lost):
             self._drop_sent()
         self._is_given_up = True
@@ -291,6 +325,8 @@ class Connection(asyncio.Protocol):
     def measure_held(self) -> int:
         """How many bytes we keep for the peer now: its frame that is not whole, and what it does not take."""
         held_bytes = len(self._decoder.partial) + self._wire.get_write_buffer_size()
+        if self._line is not None:
+            held_bytes += self._line.partial_bytes
         self._held_bytes = held_bytes if held_bytes >= _HELD_FROM_BYTES else 0
         return self._held_bytes
 
@@ -298,13 +334,15 @@ class Connection(asyncio.Protocol):
         """Close the connection if it has kept us waiting for too long."""
         self._note_held()
         waiting_bytes = self._wire.get_write_buffer_size()
+        line = self._line
         seen = Seen(
-            read_count=self._read_count,
-            frame_count=self._frame_count,
-            taken_bytes=self._written_bytes - waiting_bytes,
+            read_count=self._read_count + (line.read_count if line is not None else 0),
+            frame_count=self._frame_count + (line.frame_count if line is not None else 0),
+            taken_bytes=self._written_bytes + (line.written_bytes if line is not None else 0) - waiting_bytes,
             waiting_bytes=waiting_bytes,
             # While we do not read, the rest of a frame cannot come, and that is no fault of the peer's.
-            is_mid_frame=bool(self._decoder.partial) and not self._is_paused,
+            is_mid_frame=bool(self._decoder.partial or (line is not None and line.partial_bytes))
+            and not self._is_paused,
         )
         verdict = self._watch.on_look(seen, self._limits, now_s=now_s)
         if verdict is not None:
@@ -314,6 +352,25 @@ class Connection(asyncio.Protocol):
         """Read and write through ``wire`` from now on, which has TLS between us and the socket."""
         self._wire = wire
         self._file_number = -1
+
+    # For the lane that reads for us.
+
+    @property
+    def is_level(self) -> bool:
+        """Whether nothing waits: of what was read, or for the peer."""
+        return not self._decoder.partial and self._backlog is None and not self._held_bytes
+
+    def on_stream_end(self) -> None:
+        """The lane has seen the end of the stream, and reads no more: the transport finds it again."""
+        self._line = None
+        if self._cause is None:
+            self._wire.resume_reading()
+
+    def on_fault(self, error: Exception) -> None:
+        """What the lane asked of us failed: that ends this connection, as if the transport had asked."""
+        context = {"message": "a read was not served", "exception": error, "protocol": self}
+        self._loop.call_exception_handler(context)
+        self.give_up(CloseCause.OURS, f"a read was not served: {error}")
 
     # asyncio's side.
 
@@ -335,25 +392,22 @@ class Connection(asyncio.Protocol):
         if self._cause is not None:
             return
         self._read_count += 1
-        if self.express is not None and self._is_level and (answer := self.express(data, self)) is not None:
+        if self.express is not None and self.is_level and (answer := self._ask_express(data)) is not None:
             self._frame_count += 1
             if answer:
                 self._keep(answer)
                 self._flush()
-            return
-        frames = self._decoder.feed(data)
-        if self._backlog is None:
-            self._serve(frames)
         else:
-            # Some transports hand over what they had read before they were told to pause.
-            self._backlog = chain(self._backlog, frames)
-        if self._held_bytes or self._decoder.partial:
-            self._note_held()
+            self._take_in(data)
+        if self._lane is not None and self.is_level and not self._is_paused:
+            # Not before something came: uvloop begins to read when a connection is made, paused or not. And
+            # not within a frame: the lane takes what it reads first for the beginning of one.
+            self._join_lane(self._lane)
 
     def pause_writing(self) -> None:
         self._is_paused = True
         if self._holds_back and self._cause is None:
-            self._wire.pause_reading()
+            (self._line.pause if self._line is not None else self._wire.pause_reading)()
 
     def resume_writing(self) -> None:
         self._is_paused = False
@@ -365,13 +419,14 @@ class Connection(asyncio.Protocol):
         if backlog is not None:
             self._serve(backlog)
         if not self._is_paused and self._cause is None:
-            self._wire.resume_reading()
+            (self._line.resume if self._line is not None else self._wire.resume_reading)()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._is_lost:
             return
         self._is_lost = True
         self._file_number = -1
+        self._leave_lane()
         if self._cause is None:
             self._cause, self._reason = CloseCause.PEER, str(exc) if exc else "the peer closed it"
         self._backlog = None
@@ -381,6 +436,16 @@ class Connection(asyncio.Protocol):
         self._keeper.forget(self, self._cause, self._reason)
 
     # The work.
+
+    def _take_in(self, data: bytes) -> None:
+        frames = self._decoder.feed(data)
+        if self._backlog is None:
+            self._serve(frames)
+        else:
+            # Some transports hand over what they had read before they were told to pause.
+            self._backlog = chain(self._backlog, frames)
+        if self._held_bytes or self._decoder.partial:
+            self._note_held()
 
     def _serve(self, frames: Iterator[Command]) -> None:
         """Handle ``frames`` and write their answers together, or keep the rest while the peer is behind."""
@@ -410,10 +475,31 @@ class Connection(asyncio.Protocol):
         if self._cause is not None:
             self._wire.close()
 
-    @property
-    def _is_level(self) -> bool:
-        """Whether nothing waits: of what was read, or for the peer."""
-        return not self._decoder.partial and self._backlog is None and not self._held_bytes
+    def _ask_express(self, data: bytes) -> bytes | None:
+        assert self.express is not None
+        try:
+            return self.express(data, self)
+        except Exception as error:
+            request = first_request(data)
+            assert request is not None, "what is taken at once begins with a request"
+            return self._failure(request, error) or b""
+
+    def _join_lane(self, lane: Lane) -> None:
+        """Leave reading to the lane, if this is a plain connection and not one through TLS."""
+        self._lane = None
+        if self._file_number < 0 or self._wire.is_closing():
+            return
+        with contextlib.suppress(OSError):  # The system watches no more files for us: the transport reads on.
+            self._line = lane.join(self, self._wire, self._file_number, self.peer_host)
+        if self._line is not None:
+            self._wire.pause_reading()
+
+    def _leave_lane(self) -> None:
+        """Before the transport closes the file: its number may be another's then."""
+        self._lane = None
+        if self._line is not None:
+            self._line.close()
+            self._line = None
 
     def _answer(self, request: Command) -> bytes | Pieces | None:
         handler = self._handlers.get(request.code)
@@ -423,11 +509,15 @@ class Connection(asyncio.Protocol):
         try:
             return frame_answer(request, handler(request, self))
         except Exception as error:
-            if not is_expected(error):
-                self._keeper.report_mistake(self, request, error)
-            elif is_bad_input(error):
-                self._keeper.report_bad_input(self, request, str(error))
-            return frame_failure(request, error)
+            return self._failure(request, error)
+
+    def _failure(self, request: Command, error: Exception) -> bytes | None:
+        """What a request is answered that ran into this; an operator hears of it where that is due."""
+        if not is_expected(error):
+            self._keeper.report_mistake(self, request, error)
+        elif is_bad_input(error):
+            self._keeper.report_bad_input(self, request, str(error))
+        return frame_failure(request, error)
 
     def _set_buffers(self) -> None:
         """Have the kernel keep no more for the peer than the settings say, if they do."""

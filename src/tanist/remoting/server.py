@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from tanist.errors import ConfigError
-from tanist.remoting.connection import Connection, Express, Handler
+from tanist.remoting.connection import Connection, Express, Handler, Lane
 from tanist.remoting.connections import Connections
 from tanist.remoting.settings import ServerLimits
 from tanist.remoting.tls import TlsMode, TlsSettings, server_context
@@ -69,10 +69,13 @@ class RemotingServer:
         tls: TlsSettings | None = None,
         on_open: Callable[[Connection], None] | None = None,
         on_close: Callable[[Connection], None] | None = None,
+        lane: Lane | None = None,
     ) -> None:
+        """``lane`` reads for connections that are plain text."""
         # One and the same mapping for all connections, so that ``use`` reaches those that are open.
         self._handlers = dict(handlers)
         self._express: Express | None = None
+        self._lane = lane
         self._limits = limits or ServerLimits()
         self._connection_limits = self._limits.connection
         tls = tls or TlsSettings()
@@ -151,7 +154,9 @@ class RemotingServer:
         self._listener = None
 
     def _accept(self) -> asyncio.Protocol:
-        connection = Connection(self._handlers, self._connection_limits, self._connections, holds_back=True)
+        connection = Connection(
+            self._handlers, self._connection_limits, self._connections, holds_back=True, lane=self._lane
+        )
         connection.express = self._express
         if self._context is None:
             return connection

@@ -54,17 +54,27 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What the connections of one server may cost. A wrong value stops the start."""
 
     server_channel_max_idle_time_seconds: int = 120
+    """A connection that is silent for so long is closed."""
     server_async_semaphore_value: int = 64
+    """Requests to one client that may wait for its answers."""
     server_socket_backlog: int = 1024
+    """Connections that may wait to be taken."""
     server_socket_snd_buf_size: int = 0
+    """What the kernel keeps to send, in bytes; 0 leaves it to the kernel."""
     server_socket_rcv_buf_size: int = 0
+    """What the kernel keeps that was received, in bytes; 0 leaves it to the kernel."""
     server_max_connections: int = 20_000
+    """So many connections there may be."""
     server_frame_timeout_millis: int = 60_000
+    """A frame that has begun must be whole after so long."""
     server_write_timeout_millis: int = 30_000
+    """A peer that takes nothing for so long is given up."""
     server_max_held_bytes: int = 256 << 20
     """What slow peers may have us hold together: frames that are not whole, answers that wait."""
     write_buffer_high_water_mark: int = 0
+    """With so many bytes waiting for a peer, no more is made for it; 0 for the default of 1 MiB."""
     write_buffer_low_water_mark: int = 0
+    """With so few it goes on; 0 for the default of 256 KiB."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -89,10 +99,15 @@ class ClientLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What the connections of one client may cost. A wrong value stops the start."""
 
     client_channel_max_idle_time_seconds: int = 120
+    """A connection that is silent for so long is closed."""
     client_async_semaphore_value: int = 65_535
+    """Requests to one server that may wait for its answers."""
     connect_timeout_millis: int = 3_000
+    """How long a connection may take to be made."""
     write_buffer_high_water_mark: int = 0
+    """With so many bytes waiting for a peer, no more is made for it; 0 for the default of 1 MiB."""
     write_buffer_low_water_mark: int = 0
+    """With so few it goes on; 0 for the default of 256 KiB."""
 
     def __post_init__(self) -> None:
         _check(self)

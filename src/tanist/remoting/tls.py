@@ -36,16 +36,27 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     tls_enable: bool = False
     """Whether connections that we open use TLS."""
     tls_mode: TlsMode = TlsMode.PERMISSIVE
+    """``permissive`` takes TLS beside plain text, ``enforcing`` nothing else, ``disabled`` none."""
     tls_server_cert_path: str = ""
+    """The server's certificate."""
     tls_server_key_path: str = ""
+    """Its key."""
     tls_server_key_password: Secret = ""
+    """The password of that key."""
     tls_server_need_client_auth: ClientAuth = ClientAuth.NONE
+    """Whether clients must show a certificate: ``none``, ``optional`` or ``require``."""
     tls_server_trust_cert_path: str = ""
+    """Who may have signed it."""
     tls_client_cert_path: str = ""
+    """The certificate to show to servers."""
     tls_client_key_path: str = ""
+    """Its key."""
     tls_client_key_password: Secret = ""
+    """The password of that key."""
     tls_client_auth_server: bool = False
+    """Whether a server's certificate is checked."""
     tls_client_trust_cert_path: str = ""
+    """Who may have signed it."""
 
     def __post_init__(self) -> None:
         if self.tls_mode is TlsMode.ENFORCING and not self.tls_server_cert_path:

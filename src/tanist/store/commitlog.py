@@ -8,10 +8,11 @@ does not fit, a blank fills the file and the record begins the next.
 """
 
 import errno
+import mmap
 import threading
-import zlib
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from tanist.clock import Clock
 from tanist.errors import (
@@ -24,6 +25,7 @@ from tanist.errors import (
 )
 from tanist.model.message import Appended, Message, is_queued
 from tanist.model.offsets import LogOffset, QueueOffset
+from tanist.protocol.crc import crc32
 from tanist.protocol.layout import LaidOut, lay_out, lay_out_batch
 from tanist.protocol.queue_entry import ENTRY_BYTES
 from tanist.protocol.record import BLANK_BYTES, check_record, encode_blank
@@ -31,8 +33,18 @@ from tanist.store.segment import WRITE_BYTES, Segment
 from tanist.store.segments import Segments
 
 _BESIDE_BODY_BYTES = 64 << 10
+_WINDOW_BYTES = 64 << 10
+"""Whoever writes records itself gets room for as much at least, but at the end of a file."""
 _NEAR_BYTES = 4 << 20
 """How much before what is not durable yet stays in our memory: most consumers read there."""
+
+
+class Window(NamedTuple):
+    """A mapped file of the log, and up to which log offset records may be written there now."""
+
+    mapped: mmap.mmap
+    start: int
+    room_to: int
 
 
 class CommitLog:
@@ -78,6 +90,11 @@ class CommitLog:
         return self._segments
 
     @property
+    def raw_to(self) -> int:
+        """Where the last bytes end that came from a master; -1 if none did since the log was opened."""
+        return self._raw_to
+
+    @property
     def log_start(self) -> LogOffset:
         return LogOffset(self._segments.start)
 
@@ -105,6 +122,21 @@ class CommitLog:
             return False
         self._put_laid(queue, place, records)
         return True
+
+    def window(self) -> Window | None:
+        """Where the next records lie, for who writes them itself and sets ``log_end`` and the next offsets.
+
+        It holds until the log is cut. None if there is no file yet.
+        """
+        if not len(self._segments):
+            return None
+        segment = self._segments[-1]
+        position, room_to = self.log_end - segment.start, segment.end - BLANK_BYTES
+        if self._is_warming:
+            if position + _WINDOW_BYTES > segment.warm_to:
+                segment.warm(position)
+            room_to = min(room_to, segment.start + segment.warm_to)
+        return Window(segment.mapped, segment.start, room_to)
 
     def append_packed(self, batch: Message) -> Appended:
         """Append the messages that a batch has in its body: in one file, one behind the other, or nowhere."""
@@ -166,7 +198,7 @@ class CommitLog:
         crc = 0
         while position < log_offset:
             piece = self.read_ahead(position, log_offset - position)
-            crc = zlib.crc32(piece, crc)
+            crc = crc32(piece, crc)
             position += len(piece)
         return crc
 

@@ -138,6 +138,11 @@ class Dispatcher:
         return None if self.confirmed_to is None else min(self.confirmed_to, self._log.log_end)
 
     @property
+    def is_behind(self) -> bool:
+        """Whether something may be indexed that is not, as far as it is whole."""
+        return self.dispatched_to < self._end
+
+    @property
     def _end(self) -> int:
         """Up to where records may be indexed now."""
         confirmed_to = self.confirmed_log_end

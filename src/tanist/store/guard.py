@@ -9,7 +9,7 @@ import os
 import struct
 from pathlib import Path
 
-from tanist.errors import StoreLocked
+from tanist.errors import DiskFull, StoreLocked
 from tanist.store.disk import Disk
 
 _LOCK_TEXT = b"lock"
@@ -54,7 +54,13 @@ class StoreGuard:
         return not self._abort_path.exists()
 
     def mark_open(self) -> None:
-        self._disk.write_durably(self._abort_path, str(os.getpid()).encode())
+        try:
+            self._disk.write_durably(self._abort_path, str(os.getpid()).encode())
+        except DiskFull:
+            # The name says all that matters here, and mostly there is room for a name yet.
+            if self.was_closed():
+                self._disk.create(self._abort_path).close()
+                self._disk.sync_dirs()
 
     def mark_closed(self) -> None:
         self._disk.remove(self._abort_path)

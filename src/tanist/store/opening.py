@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass, replace
 
-from tanist.errors import CorruptRecord
+from tanist.errors import CorruptRecord, DiskFull
 from tanist.model.offsets import LogOffset
 from tanist.store.checkpoint import Checkpoint
 from tanist.store.commitlog import CommitLog
@@ -66,7 +66,10 @@ def settle(
     was_closed: bool,
     finished_truncation: int | None,
 ) -> RecoveryReport:
-    """Cut everything at the log's end, and index what is not indexed yet."""
+    """Cut everything at the log's end, and index what is not indexed yet, as far as the disk has room.
+
+    On a full disk what is indexed can be read, and the next run of dispatch goes on with the rest.
+    """
     start = found.start
     # After a crash the indexes may hold anything behind the checkpoint: they are built again from there.
     if queues.indexed_to > start or not was_closed:
@@ -78,8 +81,11 @@ def settle(
     index.raise_min(log.log_start)
     dispatcher.dispatched_to = LogOffset(start)
     dispatcher.last_timestamp_ms = found.last_timestamp_ms
-    dispatcher.run()
+    try:
+        dispatcher.run()
+        queues.write()
+    except DiskFull as full:
+        _log.warning("indexes wait for the disk dispatched_to=%d reason=%s", dispatcher.dispatched_to, full)
     # And after it, with all files there: of what was indexed again some may be deleted.
-    queues.write()
     queues.raise_min(log.log_start)
     return RecoveryReport(was_closed, start, found.end, cleared, found.reason, finished_truncation)

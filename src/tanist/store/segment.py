@@ -41,7 +41,7 @@ class Segment:
     views of the same pages. Only a large piece of another replica's log is written.
     """
 
-    __slots__ = ("_file", "_map", "end", "path", "size_bytes", "start", "view", "warm_to")
+    __slots__ = ("_file", "end", "mapped", "path", "size_bytes", "start", "view", "warm_to")
 
     def __init__(self, file: File, size_bytes: int) -> None:
         self.path = file.path
@@ -49,8 +49,8 @@ class Segment:
         self.size_bytes = size_bytes
         self.end = self.start + size_bytes
         self._file = file
-        self._map = file.map(size_bytes)
-        self.view = memoryview(self._map).toreadonly()
+        self.mapped = file.map(size_bytes)
+        self.view = memoryview(self.mapped).toreadonly()
         self.warm_to = 0
         """Up to where ``warm`` has been."""
 
@@ -119,22 +119,22 @@ class Segment:
         The first four bytes, the size, come last: until they are there the log ends before this
         record, so a process killed half way leaves nothing that looks like one.
         """
-        self._map[position + 4 : position + len(data)] = memoryview(data)[4:]
-        self._map[position : position + 4] = data[:4]
+        self.mapped[position + 4 : position + len(data)] = memoryview(data)[4:]
+        self.mapped[position : position + 4] = data[:4]
 
     def put_raw(self, position: int, data: bytes | memoryview) -> None:
         """Store bytes that another replica wrote, in one copy. Readers see a write in the mapping at once."""
         if len(data) >= WRITE_BYTES:
             self._file.write(position, data)
         else:
-            self._map[position : position + len(data)] = data
+            self.mapped[position : position + len(data)] = data
 
     def sync(self) -> None:
         self._file.sync()
 
     def release(self, position: int) -> None:
         """Take the pages before ``position`` out of our memory. The system's cache keeps them."""
-        self._map.madvise(mmap.MADV_DONTNEED, 0, min(position, self.size_bytes))
+        self.mapped.madvise(mmap.MADV_DONTNEED, 0, min(position, self.size_bytes))
 
     def zero_from(self, position: int) -> int:
         return self._file.zero_from(position)
@@ -142,7 +142,7 @@ class Segment:
     def find(self, pattern: bytes, position: int) -> int:
         """Where ``pattern`` stands next, or -1."""
         for begin, end in self._file.written_ranges(position):
-            found = self._map.find(pattern, max(begin - len(pattern), position), end)
+            found = self.mapped.find(pattern, max(begin - len(pattern), position), end)
             if found >= 0:
                 return found
         return -1
@@ -160,7 +160,7 @@ class Segment:
         self._file.close()
         self.view.release()
         try:
-            self._map.close()
+            self.mapped.close()
         except BufferError:
             # The mapping goes with the last view.
             return

@@ -62,28 +62,49 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Sizes, times and limits of one store. A wrong value stops the start."""
 
     mapped_file_size_commit_log: int = 1 << 30
+    """The size of one file of the log, in bytes: a multiple of 512."""
     mapped_file_size_consume_queue: int = 300_000 * ENTRY_BYTES
+    """The size of one file of a queue, in bytes."""
     mapped_file_size_timer_log: int = 100 << 20
+    """The size of one file of the timer, in bytes."""
     max_hash_slot_num: int = 5_000_000
+    """Slots of one file of the key index."""
     max_index_num: int = 20_000_000
+    """Entries of one file of the key index."""
     max_message_size: int = 4 << 20
+    """The longest message, in bytes."""
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    """The delays of the levels, the first one level 1."""
     flush_disk_type: FlushMode = FlushMode.ASYNC_FLUSH
+    """Whether a send is answered when it is written (``ASYNC_FLUSH``) or on disk (``SYNC_FLUSH``)."""
     flush_interval_commit_log: int = 500
+    """How often the log is flushed, in milliseconds."""
     flush_commit_log_least_pages: int = 4
+    """Less than so many new pages wait for a later flush."""
     flush_commit_log_thorough_interval: int = 10_000
+    """After so long all is flushed, in milliseconds."""
     sync_flush_timeout: int = 5_000
+    """How long a send waits for the disk, in milliseconds."""
     os_page_cache_busy_time_out_mills: int = 1_000
     """A flush that lasts longer than this has sends refused."""
     flush_interval_consume_queue: int = 1_000
+    """How often queues are flushed, in milliseconds."""
     file_reserved_time: int = 72
+    """How long files of the log are kept, in hours."""
     delete_when: str = "04"
+    """The local hours in which old files go, separated by ``;``."""
     delete_file_batch_max: int = 10
+    """How many files of the log go in one round at most."""
     clean_resource_interval: int = 10_000
+    """How often the store looks for files that may go, in milliseconds."""
     disk_max_used_space_ratio: int = 75
+    """Percent, taken as 10 to 95: a disk fuller than this lets old files go at any hour."""
     disk_space_warning_level_ratio: int = 90
+    """Percent, taken as 35 to 90: on a disk fuller than this nothing is written."""
     disk_space_clean_forcibly_ratio: int = 85
+    """Percent, taken as 30 to 85: on a disk fuller than this files go before their time."""
     clean_file_forcibly_enable: bool = True
+    """Whether they do."""
     access_message_in_memory_max_ratio: Annotated[int, msgspec.Meta(ge=0, le=100)] = 40
     """Percent of the machine's memory that the end of the log is taken to fill."""
     enable_dleger_commit_log: bool = msgspec.field(name="enableDLegerCommitLog", default=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from tanist.clock import Clock, SystemClock
-from tanist.errors import LocalProtocolError, OffsetOutOfRange
+from tanist.errors import DiskFull, LocalProtocolError, OffsetOutOfRange
 from tanist.model.epochs import EpochHistory
 from tanist.model.host import pack_host
 from tanist.model.message import Appended, Message
@@ -170,7 +170,11 @@ class MessageStore:
             # Likewise a deletion: what is written from now on must not be taken for deleted.
             self._deletions.cut(found.end)
             self.count_queue_offsets()
-            self.checkpoint()
+            try:
+                self.checkpoint()
+            except DiskFull as full:
+                # Consumers need none, and upkeep tries again. Until then a crash costs a longer start.
+                _log.warning("checkpoint waits for the disk reason=%s", full)
         except BaseException:
             self._let_go()
             raise

@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,7 +16,7 @@ from tanist.ha.settings import HaSettings
 from tanist.model.message import Appended
 from tanist.protocol.codes import ResponseCode
 from tanist.protocol.command import Command
-from tanist.protocol.frame import encode_command
+from tanist.protocol.frame import FrameDecoder, encode_command
 from tanist.store import StoreSettings
 from tests.support.conditions import turns, until
 from tests.support.fake_connection import FakeConnection
@@ -247,6 +249,97 @@ class TestSlaves:
             answering.pending.check(is_waiting=True)
 
         run(tmp_path, scenario, ha=HaSettings(min_in_sync_replicas=2))
+
+
+class _PlayedLane:
+    """Keeps the answers that it is to send, as a lane of C would send them."""
+
+    def __init__(self) -> None:
+        self.codes: list[int] = []
+
+    def answer(self, answers: list[Any]) -> None:
+        for frame in answers[1::2]:
+            self.codes += [answer.code for answer in FrameDecoder().feed(frame)]
+
+
+class TestTurns:
+    """The answers to what came together wait together."""
+
+    @staticmethod
+    def send_three(answering: _Answering, lane: _PlayedLane, reign: Any = None) -> Appended:
+        frame = encode_command(Command.request(310).reply())
+        first, _, last = (answering.state.writer.append(make_message(number)) for number in range(3))
+        line = SimpleNamespace(connection=answering.connection)
+        answering.pending.answer_all_when_safe(first.log_offset, last.end, [line, frame] * 3, lane, reign)
+        return last
+
+    def test_they_leave_when_the_last_of_them_is_held(self, tmp_path: Path) -> None:
+        async def scenario(answering: _Answering) -> None:
+            lane, slave = _PlayedLane(), answering.slaves.join(acked_to=answering.state.store.log.log_end)
+            last = self.send_three(answering, lane)
+            answering.slaves.ack(slave, last.end - 1)
+            assert (lane.codes, len(answering.pending)) == ([], 3)
+            answering.slaves.ack(slave, last.end)
+            assert lane.codes == [R.SUCCESS] * 3
+            assert len(answering.pending) == 0
+
+        run(tmp_path, scenario, ha=HaSettings())
+
+    def test_they_all_say_why_not(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        async def scenario(answering: _Answering) -> None:
+            lane = _PlayedLane()
+            self.send_three(answering, lane)
+            assert lane.codes == [R.SLAVE_NOT_AVAILABLE] * 3
+            assert answering.pending.failed[R.SLAVE_NOT_AVAILABLE] == 3
+            assert "client=10.0.0.5:40112" in caplog.text
+
+        run(tmp_path, scenario, ha=HaSettings())
+
+    def test_they_count_as_many_as_they_are(self, tmp_path: Path) -> None:
+        async def scenario(answering: _Answering) -> None:
+            answering.slaves.join(acked_to=answering.state.store.log.log_end)
+            before = answering.pending.room
+            self.send_three(answering, _PlayedLane())
+            assert before - answering.pending.room == 3
+            answering.pending.end_reign()
+
+        run(tmp_path, scenario, ha=HaSettings())
+
+    def test_they_count_while_the_turn_goes_on(self, tmp_path: Path) -> None:
+        async def scenario(answering: _Answering) -> None:
+            answering.slaves.join(acked_to=answering.state.store.log.log_end)
+            before, kept = answering.pending.room, list[Any]()
+            with answering.pending.keeping(kept):
+                kept += [None, b""] * (before - 1)
+                assert answering.pending.room == 1
+                kept += [None, b""]
+                with pytest.raises(ResponseError, match="too many sends wait"):
+                    answering.pending.check(is_waiting=True)
+            assert answering.pending.room == before
+
+        run(tmp_path, scenario, ha=HaSettings())
+
+    def test_those_of_a_reign_that_is_over_are_told_so(self, tmp_path: Path) -> None:
+        async def scenario(answering: _Answering) -> None:
+            def may_acknowledge(_end: int) -> bool:
+                return False
+
+            lane, over = _PlayedLane(), SimpleNamespace(may_acknowledge=may_acknowledge)
+            answering.slaves.join(acked_to=answering.state.store.log.log_end)
+            self.send_three(answering, lane, over)
+            assert lane.codes == [R.FLUSH_SLAVE_TIMEOUT] * 3
+
+        run(tmp_path, scenario, ha=HaSettings())
+
+    def test_they_wait_for_the_disk_too(self, tmp_path: Path) -> None:
+        async def scenario(answering: _Answering) -> None:
+            lane = _PlayedLane()
+            answering.broker.disk.is_sync_broken = True
+            answering.broker.start_flushing()
+            self.send_three(answering, lane)
+            await until(lambda: lane.codes == [R.FLUSH_DISK_TIMEOUT] * 3)
+
+        run(tmp_path, scenario, settings=SYNC)
 
 
 @pytest.mark.parametrize("settings", [SYNC, SMALL], ids=["disk", "slaves"])

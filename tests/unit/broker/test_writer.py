@@ -81,6 +81,65 @@ def test_a_message_that_comes_alone_is_dispatched_at_once(tmp_path: Path) -> Non
     asyncio.run(scenario())
 
 
+def test_while_nobody_waits_for_messages_dispatch_rests_after_each_and_whoever_asks_sees_all(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, LogWriter(broker.state.store, broker.flusher, pause_s=60)
+            writer.is_awaited = lambda: False
+            seen: list[int] = []
+            for number in range(3):
+                writer.append(make_message(number))
+                await turns(3)
+                seen.append(max_offset(store))
+            writer.catch_up()
+            assert [*seen, max_offset(store)] == [1, 1, 1, 3]
+
+    asyncio.run(scenario())
+
+
+def test_what_others_wrote_into_the_log_is_told_and_dispatched_within_the_call(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            told: list[int] = []
+            writer.on_appended.append(lambda: told.append(store.log.log_end))
+            for number in range(3):
+                # As a lane does it: nobody has noted these for dispatch.
+                store.log.append(make_message(number))
+            writer.on_taken(3)
+            assert told == [store.log.log_end]
+            assert max_offset(store) == 3
+
+    asyncio.run(scenario())
+
+
+def test_whoever_asks_sees_all_though_it_is_more_than_one_step_of_dispatch(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            count = 3 * BATCH_RECORDS
+            for number in range(count):
+                store.log.append(make_message(number))
+            writer.on_taken(count)
+            before = max_offset(store)
+            writer.catch_up()
+            assert (before < count, max_offset(store)) == (True, count)
+
+    asyncio.run(scenario())
+
+
+def test_whoever_asks_before_the_turn_is_over_sees_all_too(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            broker.state.writer.append(make_message(0))
+            broker.state.writer.catch_up()
+            assert max_offset(broker.state.store) == 1
+
+    asyncio.run(scenario())
+
+
 def test_what_is_confirmed_while_a_turn_is_due_is_not_passed_by(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with working_broker(tmp_path) as broker:

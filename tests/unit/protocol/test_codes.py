@@ -36,6 +36,8 @@ def test_every_response_code_of_the_protocol_is_named() -> None:
         3001,
         3002,
         20011,  # ours
+        20012,  # ours
+        20013,  # ours
         *(-1000, -1002, -1004, -1006),
     }
     assert {int(code) for code in ResponseCode} == expected

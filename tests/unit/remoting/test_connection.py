@@ -16,8 +16,8 @@ from tanist.errors import (
     ResponseError,
     TooBusy,
 )
-from tanist.protocol import Command, FrameDecoder, encode_command
-from tanist.remoting.connection import MAX_WAITING_BYTES, WRITE_BYTES, Connection, Handler
+from tanist.protocol import Command, FrameDecoder, ResponseCode, encode_command
+from tanist.remoting.connection import MAX_WAITING_BYTES, WRITE_BYTES, Connection, Handler, Wire
 from tanist.remoting.settings import ConnectionLimits
 from tanist.remoting.watch import CloseCause
 
@@ -199,6 +199,165 @@ def test_a_read_is_offered_whole_first_and_what_is_not_taken_goes_the_usual_way(
         assert len(offered) == 4
 
     in_loop(scenario)
+
+
+def test_a_mistake_on_the_express_way_is_answered_and_the_connection_stays() -> None:
+    def take(_data: bytes, _connection: Connection) -> bytes:
+        raise RuntimeError("no luck")
+
+    def scenario() -> None:
+        scene = Scene()
+        scene.connection.express = take
+        scene.receive(ask(ECHO, 1))
+        (answer,) = scene.transport.answers()
+        assert (answer.opaque, answer.code) == (1, ResponseCode.SYSTEM_ERROR)
+        assert [str(mistake) for mistake in scene.keeper.mistakes] == ["no luck"]
+        assert scene.connection.is_open
+
+    in_loop(scenario)
+
+
+@dataclass
+class FakeLine:
+    """What a lane has of the connection."""
+
+    partial_bytes: int = 0
+    read_count: int = 0
+    frame_count: int = 0
+    written_bytes: int = 0
+    calls: list[str] = field(default_factory=list[str])
+
+    def pause(self) -> None:
+        self.calls.append("pause")
+
+    def resume(self) -> None:
+        self.calls.append("resume")
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+class FakeLane:
+    def __init__(self) -> None:
+        self.line = FakeLine()
+
+    def join(self, connection: Connection, wire: Wire, file_number: int, host: bytes) -> FakeLine:
+        return self.line
+
+
+def in_lane(scenario: Callable[[Scene, FakeLine], None]) -> None:
+    """Run it with a connection that has said something, for which a lane reads therefore."""
+
+    def joined() -> None:
+        with socket.socket() as own:
+            scene, lane = Scene(), FakeLane()
+            scene.transport = FakeTransport(sock=own)
+            scene.connection = Connection(HANDLERS, LIMITS, scene.keeper, holds_back=True, lane=lane)
+            scene.transport.attach(scene.connection)
+            assert not scene.transport.is_reading_paused
+            scene.receive(ask(ECHO, 1))
+            assert scene.transport.is_reading_paused
+            scenario(scene, lane.line)
+
+    in_loop(joined)
+
+
+def test_a_lane_reads_from_the_first_word_on_and_is_left_before_the_transport_closes() -> None:
+    def scenario(scene: Scene, line: FakeLine) -> None:
+        scene.receive(ask(ECHO, 2))
+        assert [answer.opaque for answer in scene.transport.answers()] == [1, 2]
+        assert line.calls == []
+        scene.receive(ask(CLOSE, 3))
+        assert line.calls == ["close"]
+
+    in_lane(scenario)
+
+
+def test_a_lane_does_not_begin_within_a_frame() -> None:
+    def scenario() -> None:
+        with socket.socket() as own:
+            scene, lane = Scene(), FakeLane()
+            scene.transport = FakeTransport(sock=own)
+            scene.connection = Connection(HANDLERS, LIMITS, scene.keeper, holds_back=True, lane=lane)
+            scene.transport.attach(scene.connection)
+            frame = encode_command(ask(ECHO, 1))
+            seen: list[bool] = []
+            for piece in (frame[:3], frame[3:-1], frame[-1:]):
+                scene.connection.data_received(piece)
+                seen.append(scene.transport.is_reading_paused)
+            assert seen == [False, False, True]
+            assert [answer.opaque for answer in scene.transport.answers()] == [1]
+
+    in_loop(scenario)
+
+
+def test_where_no_lane_can_watch_a_connection_the_transport_reads_on() -> None:
+    class FullLane:
+        def join(self, connection: Connection, wire: Wire, file_number: int, host: bytes) -> FakeLine:
+            raise OSError("no space left")
+
+    def scenario() -> None:
+        with socket.socket() as own:
+            scene = Scene()
+            scene.transport = FakeTransport(sock=own)
+            scene.connection = Connection(HANDLERS, LIMITS, scene.keeper, holds_back=True, lane=FullLane())
+            scene.transport.attach(scene.connection)
+            for number in (1, 2):
+                scene.receive(ask(ECHO, number))
+            assert [answer.opaque for answer in scene.transport.answers()] == [1, 2]
+            assert not scene.transport.is_reading_paused
+
+    in_loop(scenario)
+
+
+def test_while_the_peer_does_not_take_its_answers_the_lane_does_not_read_for_it() -> None:
+    def scenario(scene: Scene, line: FakeLine) -> None:
+        scene.transport.is_slow = True
+        for number in range(4):
+            scene.receive(ask(BIG, number))
+        assert line.calls == ["pause"]
+        scene.transport.is_slow = False
+        scene.transport.take_all()
+        assert line.calls == ["pause", "resume"]
+
+    in_lane(scenario)
+
+
+def test_at_the_end_of_the_stream_the_transport_reads_again() -> None:
+    def scenario(scene: Scene, line: FakeLine) -> None:
+        scene.connection.on_stream_end()
+        assert not scene.transport.is_reading_paused
+        scene.connection.connection_lost(None)
+        assert line.calls == []
+
+    in_lane(scenario)
+
+
+def test_half_a_frame_that_the_lane_holds_is_not_waited_for_for_ever() -> None:
+    def scenario(scene: Scene, line: FakeLine) -> None:
+        now_s = asyncio.get_running_loop().time()
+        line.partial_bytes = 5000
+        scene.connection.look(now_s)
+        assert scene.keeper.held == [5000]
+        line.read_count += 1
+        scene.connection.look(now_s + 61)
+        assert scene.transport.is_aborted
+        scene.connection.connection_lost(None)
+        assert scene.keeper.ends[0][0] is CloseCause.HALF_FRAME
+
+    in_lane(scenario)
+
+
+def test_what_a_read_of_the_lane_raised_ends_the_connection() -> None:
+    def scenario(scene: Scene, line: FakeLine) -> None:
+        told: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+        scene.connection.on_fault(RuntimeError("no luck"))
+        assert [str(context["exception"]) for context in told] == ["no luck"]
+        assert scene.transport.is_aborted
+        assert line.calls == ["close"]
+
+    in_lane(scenario)
 
 
 def test_frames_that_are_kept_leave_in_one_write_and_not_on_a_closed_connection() -> None:

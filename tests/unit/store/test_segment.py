@@ -96,11 +96,11 @@ def test_raw_bytes_of_any_size_are_in_the_file_and_in_the_view(tmp_path: Path, s
 
 def test_the_size_of_a_record_is_stored_last(tmp_path: Path) -> None:
     segment = _create(tmp_path)
-    mapped, stores = segment._map, _Stores()
-    segment._map = cast("mmap.mmap", stores)
+    mapped, stores = segment.mapped, _Stores()
+    segment.mapped = cast("mmap.mmap", stores)
     segment.put(100, b"sizeand all the rest")
     assert stores.seen == [(104, b"and all the rest"), (100, b"size")]
-    segment._map = mapped
+    segment.mapped = mapped
     segment.close()
 
 

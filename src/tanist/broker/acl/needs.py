@@ -75,6 +75,9 @@ _FIELDS: dict[int, tuple[tuple[str, Kind, Access], ...]] = {
     RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: (_TOPIC_READ, _GROUP),
     RequestCode.APPLY_RESET: (_TOPIC_READ, _GROUP),
     RequestCode.RESET_RECEIPT: (_TOPIC_READ, _GROUP),
+    RequestCode.GET_WRITE_PROGRESS: _SEND,
+    RequestCode.PUT_WRITE_PLAN: _SEND,
+    RequestCode.END_WRITE: _SEND,
 }
 """The fields that name what is needed, by request code."""
 

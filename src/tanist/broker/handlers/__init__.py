@@ -21,6 +21,7 @@ from tanist.broker.handlers import (
     slave_consume,
     topics,
     transactions,
+    writes,
 )
 from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.handlers.send import SendHandler
@@ -51,6 +52,7 @@ _FAMILIES = (
     config,
     figures,
     cleaning,
+    writes,
 )
 _NOT_ON_FAST_PORT = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 

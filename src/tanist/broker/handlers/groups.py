@@ -14,7 +14,7 @@ from tanist.errors import ResponseError
 from tanist.model.groups import SubscriptionGroupConfig
 from tanist.model.names import shown
 from tanist.protocol.bodies import decode_java_json, encode_body
-from tanist.protocol.bodies.sync import MessageRequestModeTable
+from tanist.protocol.bodies.sync import GroupConfigList, MessageRequestModeTable
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.common import GroupRequest
@@ -29,6 +29,7 @@ def routes(state: BrokerState) -> dict[int, Handler]:
     handler = GroupHandler(state)
     return {
         RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: handler.update,
+        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: handler.update_many,
         RequestCode.DELETE_SUBSCRIPTIONGROUP: handler.delete,
         RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: handler.get_all,
         RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: handler.get,
@@ -43,22 +44,19 @@ class GroupHandler:
         self._state = state
 
     def update(self, command: Command, connection: Connection) -> Command:
-        config = decode_java_json(command.body, SubscriptionGroupConfig)
-        check_group_name(config.group_name)
-        if config.attributes:
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR,
-                f"unsupported key: {next(iter(config.attributes))}; groups have none",
-            )
-        if not 0 <= config.retry_queue_count <= MAX_QUEUE_ID:
-            raise ResponseError(
-                ResponseCode.INVALID_PARAMETER,
-                f"retryQueueNums {config.retry_queue_count}; use 0 to {MAX_QUEUE_ID}",
-            )
+        config = self._checked(decode_java_json(command.body, SubscriptionGroupConfig))
         _log.info("group update asked group=%s by=%s", config.group_name, connection.peer)
-        before = self._state.groups.find(config.group_name)
-        attributes = before.attributes if before else {}
-        self._state.groups.put(msgspec.structs.replace(config, attributes=attributes))
+        self._state.groups.put(config)
+        return command.reply()
+
+    def update_many(self, command: Command, connection: Connection) -> Command:
+        """All or nothing: RocketMQ makes those that come before a wrong one."""
+        configs = [self._checked(each) for each in decode_java_json(command.body, GroupConfigList).configs]
+        if not configs:
+            raise ResponseError(ResponseCode.INVALID_PARAMETER, "the list names no group")
+        _log.info("groups update asked count=%d by=%s", len(configs), connection.peer)
+        for config in configs:
+            self._state.groups.put(config)
         return command.reply()
 
     def delete(self, command: Command, connection: Connection) -> Command:
@@ -75,6 +73,22 @@ class GroupHandler:
             self._state.offsets.delete_group(request.group_name)
         self._state.counters.forget_group(request.group_name)
         return command.reply()
+
+    def _checked(self, config: SubscriptionGroupConfig) -> SubscriptionGroupConfig:
+        """The settings as they are kept. Raises ResponseError for what no group can have."""
+        check_group_name(config.group_name)
+        if config.attributes:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"unsupported key: {next(iter(config.attributes))}; groups have none",
+            )
+        if not 0 <= config.retry_queue_count <= MAX_QUEUE_ID:
+            raise ResponseError(
+                ResponseCode.INVALID_PARAMETER,
+                f"retryQueueNums {config.retry_queue_count}; use 0 to {MAX_QUEUE_ID}",
+            )
+        before = self._state.groups.find(config.group_name)
+        return msgspec.structs.replace(config, attributes=before.attributes if before else {})
 
     def get_all(self, command: Command, _connection: Connection) -> Command:
         """All groups in one answer without a total: that tells who asks in pages that this is the last."""

@@ -18,48 +18,35 @@ from collections.abc import Callable
 import msgspec
 
 from tanist.broker.longpoll import ParkedPull, ParkedPulls
-from tanist.broker.memory import hot_bytes
-from tanist.broker.message_filter import MessageFilter, PropertyFilter, filter_of
+from tanist.broker.message_filter import MessageFilter, PropertyFilter
 from tanist.broker.offsets import check_client_may_commit
+from tanist.broker.pull_answers import answer_pull, code_of
+from tanist.broker.pull_checks import check_pull, choose_filter
 from tanist.broker.queue_look import queue_bounds
 from tanist.broker.reading import Outcome, QueueRead, read_queue
 from tanist.broker.resets import carrying as resets
 from tanist.broker.resets.corrections import Place
 from tanist.broker.resets.watch import OrderWatch
 from tanist.broker.slave_consume.relay_rules import is_stock, pull_again
-from tanist.broker.slave_reads import is_behind, suggested_broker_id
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
-from tanist.model.route import MASTER_ID
-from tanist.model.subscription import TAG, SubscriptionData, subscribe
+from tanist.model.subscription import SubscriptionData
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
-from tanist.protocol.frame import MAX_BODY_BYTES, encode_pull_head
+from tanist.protocol.frame import MAX_BODY_BYTES
 from tanist.protocol.headers.pull import PullMessageRequest, PullSysFlag
 from tanist.remoting import Connection, Handler
 from tanist.remoting.replies import Pieces, frame_failure, is_expected
-from tanist.store import MessageStore
 
 _log = logging.getLogger(__name__)
 
 _COMMIT = int(PullSysFlag.COMMIT_OFFSET)
 _SUSPEND = int(PullSysFlag.SUSPEND)
-_SUBSCRIPTION = int(PullSysFlag.SUBSCRIPTION)
 
 _MAX_SUSPEND_MS = 600_000
 """No client waits as long for an answer; one that asks for more is told earlier that nothing came."""
 _TURN_S = 0.005
 """How long all pulls together look for messages by their properties in one turn of the event loop."""
-
-_CODES = {
-    Outcome.FOUND: ResponseCode.SUCCESS,
-    Outcome.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
-    Outcome.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
-    Outcome.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
-    Outcome.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
-    Outcome.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
-    Outcome.OFFSET_NOT_ON_SLAVE: ResponseCode.PULL_NOT_FOUND,
-}
 
 
 class _Pull(msgspec.Struct, frozen=True, eq=False):
@@ -91,8 +78,10 @@ class PullHandler:
         if self._is_closing:
             raise _stopping()
         request = command.header(PullMessageRequest)
-        subscription = self._check(request)
-        pull = _Pull(command, request, connection, subscription, self._filter(request, subscription))
+        subscription = check_pull(self._state, request)
+        pull = _Pull(
+            command, request, connection, subscription, choose_filter(self._state, request, subscription)
+        )
         watched = self._state.resets.watched
         if request.sys_flag & _COMMIT and request.consumer_offset >= 0 and self._takes_offsets:
             check_client_may_commit(request.consumer_group)
@@ -108,7 +97,7 @@ class PullHandler:
         if not found.message_count or watched or self._state.corrections.watched:
             self._observe(pull, found)
         may_wait = not found.message_count and request.sys_flag & _SUSPEND and request.suspend_timeout_ms > 0
-        if may_wait and _code(found, request.queue_offset) is ResponseCode.PULL_NOT_FOUND:
+        if may_wait and code_of(found, request.queue_offset) is ResponseCode.PULL_NOT_FOUND:
             if not self._parked.has_room(connection, _text_chars(request)):
                 raise ResponseError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD] too many pulls wait for messages")
             # What is kept must not keep the bytes of the whole read in which the pull came.
@@ -136,6 +125,10 @@ class PullHandler:
             for parked in self._parked.waiting(watch.topic, queue_id):
                 if parked.owner.request.consumer_group == watch.group and self._parked.take(parked):
                     self._resume(parked, may_wait=True)
+
+    def is_awaiting(self) -> bool:
+        """Whether some pull waits for a message."""
+        return len(self._parked) > 0
 
     def on_lost(self, connection: Connection) -> None:
         """A connection was closed: its pulls wait no longer."""
@@ -193,11 +186,13 @@ class PullHandler:
 
     def _resume_checked(self, parked: ParkedPull[_Pull], *, may_wait: bool) -> None:
         pull, queue_offset = parked.owner, parked.queue_offset
-        subscription = self._check(pull.request)
+        subscription = check_pull(self._state, pull.request)
         if subscription != pull.subscription:
             # What the old subscription passed over, the new one may want.
             pull = msgspec.structs.replace(
-                pull, subscription=subscription, is_wanted=self._filter(pull.request, subscription)
+                pull,
+                subscription=subscription,
+                is_wanted=choose_filter(self._state, pull.request, subscription),
             )
             queue_offset = pull.request.queue_offset
         if self._state.resets.watched and (sent := self._send_elsewhere(pull)) is not None:
@@ -229,7 +224,7 @@ class PullHandler:
     def _observe(self, pull: _Pull, found: QueueRead) -> None:
         """Look at a pull that found nothing, and at any where somebody is watched."""
         state, request, asked = self._state, pull.request, pull.request.queue_offset
-        is_corrected = _code(found, asked) is ResponseCode.PULL_OFFSET_MOVED
+        is_corrected = code_of(found, asked) is ResponseCode.PULL_OFFSET_MOVED
         if not (is_corrected or state.resets.watched or state.corrections.watched):
             return
         client = state.clients.member_at(request.consumer_group, pull.connection)
@@ -240,54 +235,6 @@ class PullHandler:
         else:
             state.corrections.on_legal(place)
         resets.on_pull(self._state, _visit(pull), asked=asked, next_offset=found.next_offset)
-
-    def _check(self, request: PullMessageRequest) -> SubscriptionData:
-        """Refuse what may not be pulled; what the consumer wants of the topic."""
-        state, topic_name, group_name = self._state, request.topic, request.consumer_group
-        if state.read_right is not None:
-            state.read_right.check_read()
-        if not state.settings.is_readable:
-            raise ResponseError(
-                ResponseCode.NO_PERMISSION, "the broker takes no pulls: its brokerPermission says so"
-            )
-        group = state.groups.require(group_name)
-        if not group.is_consume_enabled:
-            raise ResponseError(
-                ResponseCode.NO_PERMISSION, f"group {group_name} may not consume: it is disabled"
-            )
-        topic = state.topics.find(topic_name)
-        if topic is None:
-            raise ResponseError(
-                ResponseCode.TOPIC_NOT_EXIST, f"topic {topic_name} does not exist; create it first"
-            )
-        if not topic.is_readable:
-            raise ResponseError(ResponseCode.NO_PERMISSION, f"topic {topic_name} may not be read")
-        if not 0 <= request.queue_id < topic.read_queue_count:
-            raise ResponseError(
-                ResponseCode.INVALID_PARAMETER,
-                f"queue {request.queue_id} of {topic_name}: it has {topic.read_queue_count} queues to read",
-            )
-        if request.sys_flag & _SUBSCRIPTION:
-            return _subscription_of(request)
-        return state.clients.subscription(
-            group_name,
-            topic_name,
-            sub_version=request.sub_version,
-            is_broadcast_allowed=group.is_broadcast_enabled,
-        )
-
-    def _filter(self, request: PullMessageRequest, subscription: SubscriptionData) -> MessageFilter | None:
-        state = self._state
-        try:
-            return filter_of(
-                subscription, state.store.log.read, is_sql_enabled=state.settings.enable_property_filter
-            )
-        except ResponseError as refusal:
-            is_of_heartbeat = not request.sys_flag & _SUBSCRIPTION
-            if is_of_heartbeat and refusal.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED:
-                # The pull brings no expression that could be wrong: its group has none that works.
-                raise ResponseError(ResponseCode.FILTER_DATA_NOT_EXIST, refusal.remark) from refusal
-            raise
 
     def _read(self, pull: _Pull, queue_offset: int) -> QueueRead:
         request, settings = pull.request, self._state.settings
@@ -304,7 +251,7 @@ class PullHandler:
             has_time=self._scan_timer() if isinstance(pull.is_wanted, PropertyFilter) else None,
         )
         is_kept = not found.message_count and settings.is_slave and queue_offset >= 0
-        if is_kept and _code(found, queue_offset) is ResponseCode.PULL_OFFSET_MOVED:
+        if is_kept and code_of(found, queue_offset) is ResponseCode.PULL_OFFSET_MOVED:
             # A slave may lack what its master has, old files or the newest messages. A consumer that it sent
             # elsewhere would miss messages, or get them again: it comes again, here or at the master.
             found = found._replace(outcome=Outcome.OFFSET_NOT_ON_SLAVE, next_offset=queue_offset)
@@ -343,48 +290,7 @@ class PullHandler:
                 self._resume(parked, may_wait=True)
 
     def _answer(self, pull: _Pull, found: QueueRead) -> Pieces:
-        self._count(pull, found)
-        head = encode_pull_head(
-            pull.command,
-            code=_code(found, pull.request.queue_offset),
-            outcome=found.outcome,
-            suggested_broker_id=self._suggested_broker_id(pull, found),
-            next_offset=found.next_offset,
-            min_offset=found.min_offset,
-            max_offset=found.max_offset,
-            body_bytes=found.size_bytes,
-        )
-        return [head, *found.pieces]
-
-    def _suggested_broker_id(self, pull: _Pull, found: QueueRead) -> int:
-        state = self._state
-        if not state.settings.slave_read_enable or state.read_right is not None:
-            # Whoever is read of a group in which one is at a time stands at the master's place in its route.
-            return MASTER_ID
-        group = state.groups.find(pull.request.consumer_group)
-        assert group is not None  # Whoever is answered was checked in the same turn.
-        return suggested_broker_id(
-            group,
-            is_behind=is_behind(
-                read_to=_read_to(state.store, pull.request, found),
-                log_end=state.store.log.log_end,
-                hot_bytes=hot_bytes(state.store.settings),
-            ),
-        )
-
-    def _count(self, pull: _Pull, found: QueueRead) -> None:
-        state = self._state
-        if not found.message_count:
-            state.counters.on_missed()
-            return
-        topic = pull.request.topic
-        state.counters.on_pulled(
-            topic,
-            pull.request.consumer_group,
-            count=found.message_count,
-            size_bytes=found.size_bytes,
-            is_system=state.topics.is_system(topic),
-        )
+        return answer_pull(self._state, pull.command, pull.request, found)
 
     def _park(self, pull: _Pull, queue_offset: int, deadline_ms: int) -> None:
         request = pull.request
@@ -442,38 +348,9 @@ def _visit(pull: _Pull) -> resets.Visit:
     return resets.Visit(request.consumer_group, request.topic, request.queue_id, pull.connection)
 
 
-def _code(found: QueueRead, asked_offset: int) -> ResponseCode:
-    if found.outcome is Outcome.NO_MESSAGE_IN_QUEUE:
-        # A consumer that stands behind an empty queue must go back to its start; one at 0 waits.
-        return ResponseCode.PULL_OFFSET_MOVED if asked_offset != 0 else ResponseCode.PULL_NOT_FOUND
-    return _CODES[found.outcome]
-
-
 def _text_chars(request: PullMessageRequest) -> int:
     """How much text a parked pull keeps that is its sender's to choose, beside names that exist."""
     chars = len(request.subscription) if request.subscription else 0
     if request.expression_type or request.proxy_forward_client_id:
         chars += len(request.expression_type or "") + len(request.proxy_forward_client_id or "")
     return chars
-
-
-def _read_to(store: MessageStore, request: PullMessageRequest, found: QueueRead) -> int | None:
-    """Where in the log the last message lies that a pull has looked at; None if it looked at none."""
-    queue = store.queues.find(request.topic, request.queue_id)
-    has_looked = found.outcome in (Outcome.FOUND, Outcome.NO_MATCHED_MESSAGE)
-    return queue.entry(found.next_offset - 1).log_offset if queue is not None and has_looked else None
-
-
-def _subscription_of(request: PullMessageRequest) -> SubscriptionData:
-    """The expression that a pull brings along, without any heartbeat."""
-    if (kind := request.expression_type or TAG) != TAG:
-        return SubscriptionData(
-            topic=request.topic,
-            expression=request.subscription or "",
-            sub_version=request.sub_version,
-            expression_type=kind,
-        )
-    try:
-        return subscribe(request.topic, request.subscription, sub_version=request.sub_version)
-    except ValueError as error:
-        raise ResponseError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from error

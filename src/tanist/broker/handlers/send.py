@@ -7,6 +7,7 @@ SYNC_MASTER when enough replicas hold it.
 import itertools
 
 from tanist.broker.handlers.retries import redirect
+from tanist.broker.handlers.writes import admit
 from tanist.broker.intake import Intake
 from tanist.broker.quick_send import FOLLOWS, QuickSends
 from tanist.broker.state import BrokerState
@@ -15,6 +16,7 @@ from tanist.errors import DiskFull, NotWritable, ProtocolError, ResponseError, S
 from tanist.model.message import Appended, Message
 from tanist.model.property_names import WAIT
 from tanist.model.topics import RETRY_PREFIX, TopicConfig
+from tanist.model.writes import WriteRun
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.frame import MAX_BODY_BYTES, encode_send_answer
@@ -42,7 +44,8 @@ class SendHandler:
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._intake = make_intake(state)
-        self._quick = QuickSends(state, self._intake)
+        self.quick = QuickSends(state, self._intake)
+        """Takes what needs no second look."""
         self._ids = UniqueIds(address=state.store_host[:-4], pid=state.pid, discriminator=0)
         self._turn = itertools.count()
 
@@ -56,19 +59,30 @@ class SendHandler:
     @property
     def express(self) -> Express:
         """Takes what needs no second look before it is a Command."""
-        return self._quick.take_read
+        return self.quick.take_read
 
     def send_v1(self, command: Command, connection: Connection) -> bytes | None:
         return self._send(command, command.header(SendMessageRequest), connection)
 
     def send_v2(self, command: Command, connection: Connection) -> bytes | None:
-        if (answer := self._quick.take(command, connection)) is not None:
+        if (answer := self.quick.take(command, connection)) is not None:
             return None if answer is FOLLOWS else answer
         return self._send(command, command.header(SendMessageRequestV2), connection)
 
     def _send(self, command: Command, request: SendMessageRequest, connection: Connection) -> bytes | None:
         topic = self._topic(request)
         is_batch = bool(request.is_batch)
+        run: WriteRun | None = None
+        if request.write_run is not None:
+            if not is_batch or request.queue_id < 0:
+                raise ResponseError(
+                    ResponseCode.MESSAGE_ILLEGAL, "a run of a write is a batch, for a queue that it names"
+                )
+            queue = (topic.topic_name, self._queue_id(request, topic))
+            admitted = admit(self._state, command, request.write_run, queue, connection)
+            if not isinstance(admitted, WriteRun):
+                return admitted
+            run = admitted
         message, unique_key = self._intake.accept(
             request,
             command.body,
@@ -83,8 +97,16 @@ class SendHandler:
         if is_batch and placed is not message:
             raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a batch has neither a delay nor a transaction")
         is_waiting = self._is_waiting(command, placed)
-        appended = self._append(placed, is_batch=is_batch)
-        self._quick.learn(topic)
+        appended = self._append(placed, is_batch=is_batch, is_run=run is not None)
+        if run is not None:
+            self._state.writes.note(
+                run,
+                message.topic,
+                message.queue_id,
+                log_end=appended.end,
+                now_ms=appended.store_timestamp_ms,
+            )
+        self.quick.learn(topic)
         answer = encode_send_answer(
             command,
             code=_SUCCESS,
@@ -112,9 +134,9 @@ class SendHandler:
     def _make_id(self) -> str:
         return self._ids.next_id(self._state.clock.now_ms())
 
-    def _append(self, message: Message, *, is_batch: bool) -> Appended:
+    def _append(self, message: Message, *, is_batch: bool, is_run: bool) -> Appended:
         writer = self._state.writer
-        if is_batch and message.topic.startswith(RETRY_PREFIX):
+        if is_batch and not is_run and message.topic.startswith(RETRY_PREFIX):
             raise ResponseError(ResponseCode.MESSAGE_ILLEGAL, "a retry topic takes no batches")
         try:
             return writer.append_packed(message) if is_batch else writer.append(message)

@@ -1,7 +1,7 @@
 """Topics, as operators, tools and slaves ask for them.
 
-Creates, changes and deletes topics (17, 215), tells one or all (351, 21), what they hold (202) and
-which are the broker's own (305).
+Creates, changes and deletes topics (17, many at once 18, 215), tells one or all (351, 21), what they hold
+(202) and which are the broker's own (305).
 """
 
 import logging
@@ -18,9 +18,10 @@ from tanist.broker.topic_attributes import alter_attributes
 from tanist.errors import LocalProtocolError, ResponseError
 from tanist.model.data_version import DataVersion
 from tanist.model.names import shown
-from tanist.model.topics import Permission, TopicConfig, TopicFilterType
-from tanist.protocol.bodies import encode_body, join_tables
+from tanist.model.topics import AUTO_CREATE_TOPIC, Permission, TopicConfig, TopicFilterType
+from tanist.protocol.bodies import decode_java_json, encode_body, join_tables
 from tanist.protocol.bodies.stats import QueueStats
+from tanist.protocol.bodies.sync import TopicConfigList
 from tanist.protocol.bodies.tables import TopicList
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -38,6 +39,7 @@ def routes(state: BrokerState) -> dict[int, Handler]:
     handler = TopicHandler(state)
     return {
         RequestCode.UPDATE_AND_CREATE_TOPIC: handler.update,
+        RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: handler.update_many,
         RequestCode.DELETE_TOPIC_IN_BROKER: handler.delete,
         RequestCode.GET_ALL_TOPIC_CONFIG: handler.get_all,
         RequestCode.GET_TOPIC_CONFIG: handler.get,
@@ -53,11 +55,20 @@ class TopicHandler:
         self._state = state
 
     def update(self, command: Command, connection: Connection) -> Command:
-        request = command.header(UpdateTopicRequest)
-        check_topic_name(request.topic)
-        self._refuse_system_topic(request.topic)
-        _log.info("topic update asked topic=%s by=%s", request.topic, connection.peer)
-        self._state.topics.put(self._config_of(request))
+        config = self._checked(command.header(UpdateTopicRequest))
+        _log.info("topic update asked topic=%s by=%s", config.topic_name, connection.peer)
+        self._state.topics.put(config)
+        return command.reply()
+
+    def update_many(self, command: Command, connection: Connection) -> Command:
+        """All or nothing: RocketMQ makes those that come before a wrong one."""
+        listed = decode_java_json(command.body, TopicConfigList).configs
+        if not listed:
+            raise ResponseError(ResponseCode.INVALID_PARAMETER, "the list names no topic")
+        configs = [self._checked(_request_of(config)) for config in listed]
+        _log.info("topics update asked count=%d by=%s", len(configs), connection.peer)
+        for config in configs:
+            self._state.topics.put(config)
         return command.reply()
 
     def delete(self, command: Command, connection: Connection) -> Command:
@@ -73,6 +84,10 @@ class TopicHandler:
         self._state.topics.delete(topic)
         self._state.offsets.delete_topic(topic)
         self._state.counters.forget_topic(topic)
+        state = self._state
+        state.writes.forget_topic(
+            topic, state.store, state.writer, born_host=state.store_host, now_ms=state.clock.now_ms()
+        )
         return command.reply()
 
     def get_all(self, command: Command, connection: Connection) -> Command:
@@ -116,6 +131,11 @@ class TopicHandler:
         if self._state.topics.is_system(topic):
             raise ResponseError(ResponseCode.INVALID_PARAMETER, f"topic {topic} is the broker's own")
 
+    def _checked(self, request: UpdateTopicRequest) -> TopicConfig:
+        check_topic_name(request.topic)
+        self._refuse_system_topic(request.topic)
+        return self._config_of(request)
+
     def _config_of(self, request: UpdateTopicRequest) -> TopicConfig:
         counts = (request.read_queue_count, request.write_queue_count)
         if not all(0 <= count <= MAX_QUEUE_ID for count in counts):
@@ -152,6 +172,24 @@ class TopicHandler:
         low, high = queue_bounds(store, topic, queue_id)
         last_ms = store_time_ms(store, topic, queue_id, high - 1)
         return QueueStats(min_offset=low, max_offset=high, last_update_timestamp_ms=last_ms or 0)
+
+
+def _request_of(config: TopicConfig) -> UpdateTopicRequest:
+    """What would ask for this topic alone. Its attributes are named ``+key`` to be set, ``-key`` to go."""
+    attributes = [
+        f"{key}={value}" if key.startswith("+") else key for key, value in config.attributes.items()
+    ]
+    return UpdateTopicRequest(
+        topic=config.topic_name,
+        default_topic=AUTO_CREATE_TOPIC,
+        read_queue_count=config.read_queue_count,
+        write_queue_count=config.write_queue_count,
+        perm=config.perm,
+        topic_filter_type=config.topic_filter_type,
+        topic_sys_flag=config.topic_sys_flag,
+        is_ordered=config.is_ordered,
+        attributes=",".join(attributes) or None,
+    )
 
 
 def _filter_type(name: str) -> TopicFilterType:

@@ -6,14 +6,15 @@ does not take its correction is an error in the log, when it is seen and every m
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterator
 
 from prometheus_client import Metric
 
-from tanist import metrics
 from tanist.broker.resets.corrections import Place, Run
 from tanist.broker.state import BrokerState
 from tanist.errors import MQError
+from tanist.metrics import Sampler, names
 from tanist.model.message import Message
 from tanist.model.offsets import QueueOffset
 from tanist.model.property_names import KEYS, TAGS
@@ -76,20 +77,11 @@ class CorrectionEvents:
             _log.error("more consumers do not take their corrections count=%d", len(loops) - _MOST_TOLD)
 
 
-def correction_metrics(state: BrokerState) -> Iterator[Metric]:
+def correction_metrics(sampler: Sampler, state: BrokerState) -> Iterator[Metric]:
     """How often consumers were corrected, and in how many queues of a group they do not take it."""
-    settings = state.settings
-    node = (settings.broker_cluster_name, "broker", settings.broker_name, str(settings.broker_id))
-    total = metrics.OFFSET_CORRECTIONS.family()
-    total.add_metric(node, state.corrections.count)
-    yield total
-    counts: dict[tuple[str, str], int] = {}
-    for place in state.corrections.loops():
-        counts[place.group, place.topic] = counts.get((place.group, place.topic), 0) + 1
-    loops = metrics.OFFSET_CORRECTION_LOOPS.family()
-    for names, count in counts.items():
-        loops.add_metric((*node, *names), count)
-    yield loops
+    yield sampler.one(names.OFFSET_CORRECTIONS, state.corrections.count)
+    loops = Counter((place.group, place.topic) for place in state.corrections.loops())
+    yield sampler.many(names.OFFSET_CORRECTION_LOOPS, loops)
 
 
 def _event(state: BrokerState, place: Place, run: Run) -> Message:

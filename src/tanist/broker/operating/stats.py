@@ -196,6 +196,10 @@ class Counters:
         counter = self._counters.get(stat, {}).get(key)
         return None if counter is None else counter.figures()
 
+    def values(self, stat: Stat) -> dict[str, int]:
+        """What every counter of a kind stands at, by key."""
+        return {key: counter.value for key, counter in self._counters[stat].items()}
+
     def topic_tps(self, topic: str) -> float:
         """Messages a second that a topic got over the last minute."""
         return self._tps(Stat.TOPIC_PUT_NUMS, topic)

@@ -29,6 +29,18 @@ class TopicConfigTable(Body, frozen=True, kw_only=True):
     mappings: dict[str, dict[str, Any]] | None = msgspec.field(name="topicQueueMappingInfoMap", default=None)
 
 
+class TopicConfigList(Body, frozen=True, kw_only=True):
+    """Topics to be made or changed in one request."""
+
+    configs: list[TopicConfig] = msgspec.field(name="topicConfigList", default=[])
+
+
+class GroupConfigList(Body, frozen=True, kw_only=True):
+    """Consumer groups to be made or changed in one request."""
+
+    configs: list[SubscriptionGroupConfig] = msgspec.field(name="groupConfigList", default=[])
+
+
 class ConsumerOffsetTable(Body, frozen=True, kw_only=True):
     """All offsets of all groups: ``topic@group`` to queue id to offset. Also ``consumerOffset.json``.
 

@@ -31,6 +31,8 @@ class SendMessageRequest(Header, frozen=True, kw_only=True):
     is_batch: bool | None = msgspec.field(name="batch", default=None)
     """Decides whether the body is a batch; the request code does not."""
     broker_name: str | None = msgspec.field(name="bname", default=None)
+    write_run: str | None = None
+    """Ours: which run of a write that is made once this batch is, see ``tanist.model.writes``."""
 
 
 class SendMessageRequestV2(SendMessageRequest, frozen=True, kw_only=True):

@@ -1,3 +1,4 @@
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,3 +115,20 @@ def test_no_deletion_makes_a_long_line(broker: Asker, caplog: pytest.LogCaptureF
     assert _delete(broker, groupName="g" * 100_000).code == ResponseCode.SUCCESS
     (line,) = caplog.messages
     assert len(line) < 500
+
+
+def test_many_groups_are_made_in_one_request_or_none(broker: Asker, state: BrokerState) -> None:
+    def update(*configs: dict[str, object]) -> Command:
+        body = json.dumps({"groupConfigList": configs}).encode()
+        return broker.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, body=body)
+
+    assert (
+        update({"groupName": "One"}, {"groupName": "Two", "retryQueueNums": -1}).code != ResponseCode.SUCCESS
+    )
+    assert update().code == ResponseCode.INVALID_PARAMETER
+    assert state.groups.find("One") is None
+    assert update({"groupName": "One", "retryMaxTimes": 3}, {"groupName": "Two"}).code == ResponseCode.SUCCESS
+    found = state.groups.find("One")
+    assert found is not None
+    assert found.retry_max_times == 3
+    assert state.groups.find("Two") is not None

@@ -84,6 +84,8 @@ GOOD_BODIES: dict[int, bytes] = {
     C.LOCK_BATCH_MQ: BODIES["lock_batch_request_body"]["text"].encode(),
     C.UNLOCK_BATCH_MQ: BODIES["lock_batch_request_body"]["text"].encode(),
     C.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: b'{"groupName":"GroupB","consumeEnable":true}',
+    C.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: b'{"groupConfigList":[{"groupName":"GroupB"}]}',
+    C.UPDATE_AND_CREATE_TOPIC_LIST: b'{"topicConfigList":[{"topicName":"TopicB","readQueueNums":2}]}',
     C.CHECK_CLIENT_CONFIG: b'{"clientId":"c","group":"G","subscriptionData":{"topic":"T","subString":"a"}}',
     C.APPLY_RESET: b'{"targets":[{"queueId":0,"target":0},{"queueId":1,"expectedOffset":1,"target":0}]}',
     C.RESET_RECEIPT: b'{"queues":[{"queueId":0,"oldOffset":1,"newOffset":0}],"failure":""}',

@@ -258,3 +258,28 @@ def test_no_deletion_makes_a_long_line(broker: Asker, caplog: pytest.LogCaptureF
     broker.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic="t" * 100_000))
     assert caplog.messages
     assert max(map(len, caplog.messages)) < 500
+
+
+def _update_many(broker: Asker, *configs: dict[str, Any]) -> Command:
+    body = json.dumps({"topicConfigList": configs}).encode()
+    return broker.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body)
+
+
+def test_many_topics_are_made_in_one_request(broker: Asker, state: BrokerState) -> None:
+    one = {
+        "topicName": "One",
+        "readQueueNums": 2,
+        "writeQueueNums": 2,
+        "attributes": {"+message.type": "FIFO"},
+    }
+    assert _update_many(broker, one, {"topicName": "Two"}).code == ResponseCode.SUCCESS
+    found = state.topics.find("One")
+    assert found is not None
+    assert (found.read_queue_count, found.attributes) == (2, {"message.type": "FIFO"})
+    assert state.topics.find("Two") is not None
+
+
+def test_of_many_topics_none_is_made_if_one_is_wrong(broker: Asker, state: BrokerState) -> None:
+    assert _update_many(broker, {"topicName": "One"}, {"topicName": "no name"}).code != ResponseCode.SUCCESS
+    assert _update_many(broker).code == ResponseCode.INVALID_PARAMETER
+    assert state.topics.find("One") is None

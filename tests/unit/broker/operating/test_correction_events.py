@@ -6,6 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from tanist.broker.handlers.pull import PullHandler
+from tanist.broker.operating.broker_metrics import broker_sampler
 from tanist.broker.operating.correction_events import CorrectionEvents, correction_metrics
 from tanist.metrics import OnDemand
 from tanist.model.offsets import QueueOffset
@@ -67,7 +68,7 @@ def test_a_consumer_that_loops_is_one_event_one_alarm_and_a_figure(
             assert len(errors) == 1
             assert "does not take its correction group=G" in errors[0].getMessage()
             registry = CollectorRegistry()
-            registry.register(OnDemand(lambda: correction_metrics(state)))
+            registry.register(OnDemand(lambda: correction_metrics(broker_sampler(state), state)))
             figures = generate_latest(registry).decode()
             assert 'tanist_offset_corrections_total{broker_id="0"' in figures
             assert 'topic="TopicA"} 1.0' in figures

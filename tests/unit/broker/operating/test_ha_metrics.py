@@ -1,7 +1,8 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
 from tanist.broker.operating.ha_metrics import ha_metrics
-from tanist.metrics import OnDemand
+from tanist.metrics import OnDemand, Sampler
+from tanist.metrics.names import Process
 from tanist.model.offsets import LogOffset
 from tanist.protocol.bodies.replication import HAClientView, HAConnectionView, HARuntimeInfo
 
@@ -10,7 +11,9 @@ NODE = 'broker_id="0",cluster="C",node_id="broker-a",node_type="broker"'
 
 def shown(status: HARuntimeInfo) -> set[str]:
     registry = CollectorRegistry()
-    registry.register(OnDemand(lambda: ha_metrics(status, cluster="C")))
+    registry.register(
+        OnDemand(lambda: ha_metrics(Sampler(Process.BROKER, "C", "broker-a", str(status.broker_id)), status))
+    )
     lines = generate_latest(registry).decode().splitlines()
     return {line for line in lines if not line.startswith("#")}
 
@@ -39,6 +42,7 @@ def test_a_master_shows_each_slave_and_who_was_refused() -> None:
     of_slave = f'{NODE},slave_address="10.0.0.1:5",slave_id="1"'
     of_kind = NODE.replace(",node_id", ',kind="no hello",node_id')
     assert lines == {
+        f"tanist_is_master{{{NODE}}} 1.0",
         f"tanist_ha_slaves{{{NODE}}} 1.0",
         f"tanist_ha_in_sync_slaves{{{NODE}}} 1.0",
         f"tanist_ha_slave_lag_bytes{{{of_slave}}} 10.0",
@@ -54,6 +58,7 @@ def test_a_slave_that_follows_nobody_has_no_lag_to_show() -> None:
     client = HAClientView(is_refused=True)
     lines = shown(HARuntimeInfo(is_master=False, broker_name="broker-a", broker_id=0, client=client))
     assert lines == {
+        f"tanist_is_master{{{NODE}}} 0.0",
         f"tanist_ha_following{{{NODE}}} 0.0",
         f"tanist_ha_follower_refused{{{NODE}}} 1.0",
         f"tanist_ha_follower_bytes_per_second{{{NODE}}} 0.0",

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from tanist.broker.operating.broker_metrics import broker_sampler
 from tanist.broker.operating.slave_consume_figures import Alarm, slave_consume_metrics
 from tanist.broker.state import BrokerState
 from tanist.metrics import OnDemand
@@ -28,7 +29,7 @@ def state(tmp_path: Path) -> BrokerState:
 def figures(state: BrokerState, status: SlaveConsumeStatus | None) -> dict[str, float]:
     state.slave_consume = None if status is None else PlayedView(status)
     registry = CollectorRegistry()
-    registry.register(OnDemand(lambda: slave_consume_metrics(state)))
+    registry.register(OnDemand(lambda: slave_consume_metrics(broker_sampler(state), state)))
     lines = generate_latest(registry).decode().splitlines()
     return {
         line.split("{")[0].removeprefix("tanist_slave_consume_"): float(line.split()[-1])
@@ -40,7 +41,9 @@ def figures(state: BrokerState, status: SlaveConsumeStatus | None) -> dict[str, 
 def counts(state: BrokerState, view: PlayedView) -> dict[str, float]:
     """The counters, by the last of their labels, those that are not 0."""
     state.slave_consume = view
-    families = [family for family in slave_consume_metrics(state) if family.type == "counter"]
+    families = [
+        family for family in slave_consume_metrics(broker_sampler(state), state) if family.type == "counter"
+    ]
     return {
         list(sample.labels.values())[-1]: sample.value
         for family in families

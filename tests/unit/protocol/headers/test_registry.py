@@ -9,9 +9,9 @@ from tanist.protocol.headers.registry import EXCHANGES
 
 SEND = (
     "producerGroup! topic! defaultTopic! defaultTopicQueueNums! queueId! sysFlag! bornTimestamp! flag!"
-    " properties reconsumeTimes unitMode maxReconsumeTimes batch bname"
+    " properties reconsumeTimes unitMode maxReconsumeTimes batch bname writeRun"
 )
-SEND_V2 = "a! b! c! d! e! f! g! h! i j k l m n"
+SEND_V2 = "a! b! c! d! e! f! g! h! i j k l m n writeRun"
 SENT = "msgId! queueId! queueOffset! transactionId batchUniqId recallHandle MSG_REGION TRACE_ON"
 PULL = (
     "consumerGroup! topic! queueId! queueOffset! maxMsgNums! sysFlag! commitOffset! suspendTimeoutMillis!"
@@ -36,6 +36,7 @@ CATALOGUE = {
     15: "consumerGroup! topic! queueId! commitOffset!",
     17: "topic! defaultTopic! readQueueNums! writeQueueNums! perm! topicFilterType!"
     " topicSysFlag order attributes force",
+    18: "",
     21: "topicSeq maxTopicNum dataVersion -> totalTopicNum",
     25: "",
     26: "-> version!",
@@ -86,6 +87,7 @@ CATALOGUE = {
     222: RESET,
     223: "topic! group! clientAddr",
     224: "cluster!",
+    225: "",
     300: "topic!",
     303: "topic! group!",
     304: "",
