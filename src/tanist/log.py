@@ -3,6 +3,10 @@
 A line is ``time level logger phrase key=value ...``. Whatever a peer or a file put into it, it stays one
 line: control characters are written as escapes, and a traceback is indented below it. A secret that
 the process was told to hide is masked in all of it.
+
+By choice a line is an object of JSON: ``time``, ``level``, ``logger``, ``event`` (the line as people read
+it), each ``key`` of it as it was logged, and ``traceback``. The event stands there whole, so nothing is lost
+where a phrase does not follow the rule.
 """
 
 import json
@@ -10,7 +14,7 @@ import logging
 import logging.handlers
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +27,7 @@ KEPT_LOG_FILES = 10
 
 _HIDDEN = "******"
 _CONTROL_CHARACTERS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
+_PLACE = re.compile(r"(?:(\w+)=)?%[-#0 +]*\d*(?:\.\d+)?[a-zA-Z]")
 _ESCAPES = {code: repr(chr(code))[1:-1] for code in _CONTROL_CHARACTERS}
 
 
@@ -36,10 +41,15 @@ class ProcessLog:
         file: Path | None = None,
         max_file_bytes: int = MAX_LOG_FILE_BYTES,
         kept_files: int = KEPT_LOG_FILES,
+        is_json: bool | None = None,
     ) -> None:
-        """Open the log. A full file gets the suffix ``.1``, the one before ``.2``, and the oldest goes."""
+        """Open the log. A full file gets the suffix ``.1``, the one before ``.2``, and the oldest goes.
+
+        ``is_json`` is whether lines are objects of JSON; None to leave that to the settings.
+        """
         self._level = level
-        self._formatter = _LineFormatter()
+        self._formatter = _LineFormatter(is_json=is_json is True)
+        self._is_told_format = is_json is not None
         self._handler: logging.Handler = _handler(file, max_file_bytes, kept_files)
         self._handler.setFormatter(self._formatter)
         self._level_before = logging.NOTSET
@@ -62,6 +72,11 @@ class ProcessLog:
     def set_level(self, level: int) -> None:
         """Write lines of this level and above: a server tells more than a command does."""
         logging.getLogger().setLevel(level)
+
+    def use_json_unless_told(self, *, is_json: bool) -> None:
+        """Write lines so from now on, unless whoever started the process said how."""
+        if not self._is_told_format:
+            self._formatter.is_json = is_json
 
     def share(self) -> None:
         """Only append to the file from now on: another process writes it too, and begins new ones."""
@@ -106,8 +121,9 @@ class ToldFailures:
 class _LineFormatter(logging.Formatter):
     """Makes a record one line without secrets."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_json: bool) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
+        self.is_json = is_json
         self._spellings: set[str] = set()
         self._secrets: re.Pattern[str] | None = None
 
@@ -127,10 +143,38 @@ class _LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Mask at the very end, where arguments and tracebacks are part of the text."""
-        text = super().format(record)
-        if self._secrets is not None:
-            text = self._secrets.sub(_HIDDEN, text)
-        return text.replace("\n", "\n  ")
+        if self.is_json:
+            return self._masked(json.dumps(self._fields(record)))
+        return self._masked(super().format(record)).replace("\n", "\n  ")
+
+    def _masked(self, text: str) -> str:
+        return text if self._secrets is None else self._secrets.sub(_HIDDEN, text)
+
+    def _fields(self, record: logging.LogRecord) -> dict[str, object]:
+        event = record.getMessage()
+        fields: dict[str, object] = {
+            "time": self.formatTime(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "event": event,
+        }
+        for key, value in _keyed(record):
+            fields.setdefault(key, value)
+        if record.exc_info and record.exc_info[0] is not None:
+            fields["traceback"] = self.formatException(record.exc_info)
+        return fields
+
+
+def _keyed(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
+    """Each ``key=%s`` of the phrase with what was logged there; a number stays one."""
+    if not isinstance(record.msg, str) or not isinstance(record.args, tuple):
+        return
+    places = _PLACE.findall(record.msg)
+    if len(places) != len(record.args):
+        return
+    for key, value in zip(places, record.args, strict=True):
+        if key:
+            yield key, value if isinstance(value, int | float | str | None) else str(value)
 
 
 def _spellings(secret: str) -> set[str]:

@@ -184,3 +184,35 @@ def test_sharing_changes_nothing_for_a_log_without_a_file(capsys: pytest.Capture
         log.share()
         logging.getLogger("shared").info("still there")
     assert "still there" in capsys.readouterr().err
+
+
+def test_by_choice_a_line_is_an_object_with_its_values_as_fields(file: Path) -> None:
+    with ProcessLog(level=logging.INFO, file=file, is_json=True) as process_log:
+        process_log.hide("the secret")
+        logger.info("slave joined slave=%s acked_to=%d is_new=%s", "10.0.0.7:\n40112", 8192, True)
+        logger.warning("the secret is out reason=%s", "the secret")
+        try:
+            raise ValueError("the secret\nof two lines")
+        except ValueError:
+            logger.exception("it failed")
+    first, second, third = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    assert first.pop("time")
+    assert first == {
+        "level": "INFO",
+        "logger": "tanist.ha.acceptor",
+        "event": "slave joined slave=10.0.0.7:\n40112 acked_to=8192 is_new=True",
+        "slave": "10.0.0.7:\n40112",
+        "acked_to": 8192,
+        "is_new": True,
+    }
+    assert (second["event"], second["reason"]) == ("****** is out reason=******", "******")
+    assert "ValueError: ******\nof two lines" in third["traceback"]
+
+
+def test_whoever_started_the_process_says_how_a_line_looks_before_its_settings(file: Path) -> None:
+    for told, wanted in ((None, True), (False, False)):
+        with ProcessLog(level=logging.INFO, file=file, is_json=told) as process_log:
+            process_log.use_json_unless_told(is_json=True)
+            logger.info("started")
+        last = file.read_text(encoding="utf-8").splitlines()[-1]
+        assert last.startswith("{") is wanted

@@ -29,7 +29,7 @@ def describe(*settings: msgspec.Struct) -> list[str]:
 def to_properties(*settings: msgspec.Struct) -> dict[str, str]:
     """Every key with its value as a file would name it, sorted by key; a secret that is set is hidden."""
     texts = {
-        field.encode_name: HIDDEN if is_secret(field) and value else _text(value)
+        field.encode_name: HIDDEN if is_secret(field) and value else text_of(value)
         for field, value in _values(*settings)
     }
     return dict(sorted(texts.items()))
@@ -46,7 +46,8 @@ def _values(*settings: msgspec.Struct) -> Iterator[tuple[msgspec.structs.FieldIn
             yield field, getattr(group, field.name)
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """A value as it stands in a config file."""
     match value:
         case bool():
             return "true" if value else "false"

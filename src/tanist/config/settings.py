@@ -31,6 +31,7 @@ _B = TypeVar("_B", bound=msgspec.Struct)
 _C = TypeVar("_C", bound=msgspec.Struct)
 _D = TypeVar("_D", bound=msgspec.Struct)
 _E = TypeVar("_E", bound=msgspec.Struct)
+_F = TypeVar("_F", bound=msgspec.Struct)
 
 # What Java's trim takes away, and RocketMQ with it from every text.
 _TRIMMED = "".join(map(chr, range(0x21)))
@@ -66,6 +67,19 @@ def parse_settings(
     *,
     source: object,
 ) -> tuple[_A, _B, _C, _D, _E, frozenset[str]]: ...
+@overload
+def parse_settings(
+    raw: Mapping[str, str],
+    a: type[_A],
+    b: type[_B],
+    c: type[_C],
+    d: type[_D],
+    e: type[_E],
+    f: type[_F],
+    /,
+    *,
+    source: object,
+) -> tuple[_A, _B, _C, _D, _E, _F, frozenset[str]]: ...
 def parse_settings(raw: Mapping[str, str], *types: type[msgspec.Struct], source: object) -> tuple[Any, ...]:
     """Fill one struct of each type from the same file; last come the keys that none of them has.
 

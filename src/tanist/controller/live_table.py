@@ -114,7 +114,7 @@ class LiveTable:
         require_short(session)
         if session not in self._dead:
             self._dead.append(session)
-        return self._drop([live for live in self._all() if live.session == session])
+        return self._drop([live for live in self.all() if live.session == session])
 
     def is_dead(self, session: str) -> bool:
         """Whether the process of this session was seen to end."""
@@ -132,7 +132,7 @@ class LiveTable:
         if due_s is None or now_s < due_s:
             self._is_in_grace = False
             return []
-        overdue = [live for live in self._all() if live.deadline_s <= now_s]
+        overdue = [live for live in self.all() if live.deadline_s <= now_s]
         if now_s - due_s > _STALL_S and not self._is_in_grace:
             self._is_in_grace = True
             for live in overdue:
@@ -142,7 +142,8 @@ class LiveTable:
         self._is_in_grace = False
         return self._drop(overdue)
 
-    def _all(self) -> list[Live]:
+    def all(self) -> list[Live]:
+        """Those of all groups."""
         return [live for members in self._groups.values() for live in members.values()]
 
     def _drop(self, gone: list[Live]) -> list[Live]:

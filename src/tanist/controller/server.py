@@ -1,12 +1,14 @@
 """The controller at work: it owns the ports, the tasks and the session with the registry."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections import Counter
+from collections.abc import AsyncGenerator, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
 import msgspec
+from prometheus_client import CollectorRegistry, Metric
 
 from tanist.clock import Clock, SystemClock
 from tanist.controller.handlers import Context, bound_handlers
@@ -19,6 +21,8 @@ from tanist.coord import Registry, open_registry
 from tanist.coord.open import SqlitePlace, parse_place
 from tanist.coord.sqlite_registry import SqliteHome
 from tanist.errors import lone_error
+from tanist.metrics import OnDemand, Sampler, names
+from tanist.metrics.names import Process
 from tanist.remoting import (
     ClientLimits,
     Connection,
@@ -29,6 +33,7 @@ from tanist.remoting import (
 )
 
 _CLOSE_GRACE_S = 2.0
+_LEADER, _FOLLOWER = 3, 2
 
 
 class Controller:
@@ -94,6 +99,9 @@ class Controller:
         self._server = RemotingServer(
             bound_handlers(self._context), limits=limits, tls=tls, on_close=self._on_connection_lost
         )
+        self.metrics = CollectorRegistry()
+        """What can be measured of it."""
+        self.metrics.register(OnDemand(self._measure))
 
     @property
     def address(self) -> str:
@@ -141,6 +149,24 @@ class Controller:
             task = self._tasks.create_task(work)
             self._running.add(task)
             task.add_done_callback(self._running.discard)
+
+    def _measure(self) -> Iterator[Metric]:
+        sampler, records = Sampler(Process.CONTROLLER, self.address), self._keeper.records
+        is_leading = self._leading.is_leading
+        # As DLedger's roles in RocketMQ: a controller that does not lead is ready to.
+        yield sampler.one(names.CONTROLLER_ROLE, _LEADER if is_leading else _FOLLOWER)
+        alive = Counter((live.cluster, live.broker_name) for live in self._reigns.live.all())
+        yield sampler.many(names.CONTROLLER_ACTIVE, alive)
+        yield sampler.one(names.CONTROLLER_ELECTIONS, self._reigns.election_count)
+        if is_leading:
+            yield sampler.one(names.CONTROLLER_GROUPS, len(records))
+            masterless = sum(record.master_id is None for record in records)
+            yield sampler.one(names.CONTROLLER_MASTERLESS, masterless)
+            yield sampler.many(
+                names.CONTROLLER_EPOCH, {(record.broker_name,): record.epoch for record in records}
+            )
+        yield sampler.one(names.CONTROLLER_CONNECTIONS, self._server.connection_count)
+        yield from sampler.end()
 
     async def _load(self, registry: Registry) -> None:
         await self._keeper.load(registry)

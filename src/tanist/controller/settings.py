@@ -22,7 +22,9 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="came
     """What a controller is started with."""
 
     listen_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 9878
+    """The port; 0 for one that the system chooses."""
     bind_address: str = "127.0.0.1"
+    """Where it is open."""
     advertised_address: str = ""
     """``host:port`` under which brokers and other controllers reach this one; empty: where it listens."""
     coordinator: str = ""
@@ -30,9 +32,13 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="came
     coordinator_timeout_millis: Annotated[int, msgspec.Meta(ge=500, le=60_000)] = 4_000
     """How long a leader that fell silent is waited for before another controller leads."""
     controller_store_path: str = "~/controller"
+    """The folder of the registry, unless ``coordinator`` names another one."""
     enable_elect_unclean_master: bool = False
+    """Whether a replica that is not in step may become master, and messages be lost."""
     notify_broker_role_changed: bool = True
+    """Whether brokers are told at once that the master is another."""
     config_black_list: str = "configBlackList;configStorePath"
+    """Keys that nobody may change over the wire, separated by semicolons."""
 
     def __post_init__(self) -> None:
         for key, value in (

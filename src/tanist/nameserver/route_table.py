@@ -176,6 +176,10 @@ class RouteTable:
             cluster_addr_table={cluster: self._broker_names(cluster) for cluster in clusters},
         )
 
+    def groups(self) -> list[ReplicaGroup]:
+        """Every group as it is."""
+        return list(self._groups.values())
+
     def member_group(self, cluster: str, broker_name: str) -> BrokerMemberGroup:
         """The live replicas of a broker name; none if it is not known."""
         group = self._groups.get(broker_name)

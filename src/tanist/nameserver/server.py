@@ -1,13 +1,16 @@
 """The name server at work: it owns the sockets, the clock and the file, and carries actions out."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 
 import msgspec
+from prometheus_client import CollectorRegistry, Metric
 
 from tanist.clock import Clock, SystemClock
 from tanist.errors import lone_error
+from tanist.metrics import OnDemand, Sampler, names
+from tanist.metrics.names import Process
 from tanist.nameserver.handlers import Context, bound_handlers
 from tanist.nameserver.kv_file import KVFile
 from tanist.nameserver.replica_group import Action, CloseConnection, NotifyMinBrokerId
@@ -59,6 +62,9 @@ class NameServer:
         self._server = RemotingServer(
             bound_handlers(context), limits=limits, tls=tls, on_close=self._on_connection_lost
         )
+        self.metrics = CollectorRegistry()
+        """What can be measured of it."""
+        self.metrics.register(OnDemand(self._measure))
 
     @property
     def address(self) -> str:
@@ -95,6 +101,15 @@ class NameServer:
         while True:
             await asyncio.sleep(self._settings.current.scan_not_active_broker_interval / 1000)
             self._carry_out(self._table.on_tick(self._clock.monotonic_s()))
+
+    def _measure(self) -> Iterator[Metric]:
+        sampler, groups = Sampler(Process.NAME_SERVER, self.address), self._table.groups()
+        yield sampler.one(names.NAMESERVER_BROKERS, sum(len(group.replicas) for group in groups))
+        yield sampler.one(names.NAMESERVER_GROUPS, len(groups))
+        yield sampler.one(names.NAMESERVER_MASTERLESS, sum(group.master is None for group in groups))
+        yield sampler.one(names.NAMESERVER_TOPICS, len(self._table.topics.names))
+        yield sampler.one(names.NAMESERVER_CONNECTIONS, self._server.connection_count)
+        yield from sampler.end()
 
     def _on_connection_lost(self, connection: Connection) -> None:
         self._carry_out(self._table.on_connection_lost(connection))

@@ -10,7 +10,7 @@ from tanist.admin.asking import asking
 from tanist.admin.replication import ha_status
 from tanist.client.session.wire import Wire
 from tanist.clock import Clock, SystemClock
-from tanist.errors import MQError
+from tanist.errors import MQError, lone_error
 from tanist.up.control import Act, ClusterState, MemberState, Order, OrderFailed, listening
 from tanist.up.member import Member
 from tanist.up.plan import BROKERS, ClusterPlan, Mode
@@ -45,6 +45,7 @@ class LocalCluster:
     async def running(self, control: Path) -> AsyncGenerator[None]:
         """Run while the block lasts. Raises StartFailed if one of them does not come up."""
         async with AsyncExitStack() as stack:
+            stack.enter_context(lone_error())
             self._wire = await stack.enter_async_context(asking())
             self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
             stack.push_async_callback(self._stop)

@@ -21,9 +21,13 @@ class StartFailed(MQError):
 class Member:
     """A process that runs, or will, or did."""
 
-    def __init__(self, plan: MemberPlan, folder: Path, *, lock: int) -> None:
+    def __init__(
+        self, plan: MemberPlan, folder: Path, *, lock: int | None = None, within: tuple[str, ...] = ()
+    ) -> None:
+        """``lock`` is a descriptor for it to hold; ``within`` a command that runs it elsewhere."""
         self.plan = plan
-        self._lock = lock
+        self._locks = () if lock is None else (lock,)
+        self._within = within
         self.log_file = folder / f"{plan.name}.log"
         self._config_file = folder / f"{plan.name}.conf"
         self._process: asyncio.subprocess.Process | None = None
@@ -45,8 +49,7 @@ class Member:
         if pid is None:
             return None
         children = self._children(pid)
-        is_supervised = self.plan.arguments[0] == "broker"
-        return (children[0] if children else None) if is_supervised else pid
+        return (children[0] if children else None) if self.plan.is_supervised else pid
 
     async def start(self) -> None:
         """Start it, and wait until it serves. Raises StartFailed."""
@@ -58,7 +61,15 @@ class Member:
             lines = (f"{key}={value}\n" for key, value in self.plan.settings.items())
             self._config_file.write_text("".join(lines), encoding="utf-8")
             arguments += ["-c", str(self._config_file)]
-        command = [sys.executable, "-m", "tanist.cli", "--log-file", str(self.log_file), *arguments]
+        command = [
+            *self._within,
+            sys.executable,
+            "-m",
+            "tanist.cli",
+            "--log-file",
+            str(self.log_file),
+            *arguments,
+        ]
         # In a session of its own: Ctrl-C is for the parent, who stops all in order.
         self._process = await asyncio.create_subprocess_exec(
             *command,
@@ -67,7 +78,7 @@ class Member:
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
             # It holds the folder too, should it outlive the parent.
-            pass_fds=(self._lock,),
+            pass_fds=self._locks,
         )
         await self._wait_until_it_serves(self._process)
 
@@ -104,6 +115,20 @@ class Member:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         return True
+
+    def pause(self) -> None:
+        """Have all of it stand still, as a machine that hangs would."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if (pid := self.pid) is not None:
+            for each in (*self._children(pid), pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(each, number)
 
     async def _wait_until_it_serves(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None

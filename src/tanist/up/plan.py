@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from tanist.up.traffic import Traffic
+
 HOST = "127.0.0.1"
 NAME = "broker-a"
 """What both brokers are called: they are one replica group."""
@@ -37,6 +39,11 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     first: int = 10911
     second: int = 11911
     console: int = 8080
+    namesrv_metrics: int = 5557
+    controller_metrics: int = 5558
+    first_metrics: int = 5559
+    second_metrics: int = 5560
+    console_metrics: int = 5561
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ class MemberPlan:
     ready: str
     settings: dict[str, str]
     """What its config file says; nothing if it has none."""
+    is_supervised: bool = False
+    """Whether the process that serves is the child of the one that is started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +78,14 @@ class ClusterPlan:
         return f"tanist://{HOST}:{self.ports.controller}"
 
     def address(self, member: str) -> str:
-        """Where a member serves."""
+        """Where a member serves; of one that serves nobody, whom it asks."""
         port = {
             NAMESRV: self.ports.namesrv,
             CONTROLLER: self.ports.controller,
             BROKERS[0]: self.ports.first,
             BROKERS[1]: self.ports.second,
             CONSOLE: self.ports.console,
-        }[member]
+        }.get(member, self.ports.namesrv)
         return f"{HOST}:{port}"
 
 
@@ -86,7 +95,7 @@ def choose_ports(
     """The ports that are wanted, and others for those that are taken; what was replaced, in words."""
     chosen: dict[str, int] = {}
     told: list[str] = []
-    for name in ("namesrv", "controller", "first", "second", "console"):
+    for name in Ports.__struct_fields__:
         port = getattr(wanted, name)
         is_broker = name in {"first", "second"}
         if not all(is_free(each) for each in _all_ports(port, is_broker=is_broker)):
@@ -105,20 +114,30 @@ def moved_brokers(kept: Ports, chosen: Ports) -> list[tuple[str, int]]:
     return [(name, before) for name, before, now in ports if before != now]
 
 
-def plan_cluster(home: Path, mode: Mode, ports: Ports, *, secret: str, control: Path) -> ClusterPlan:
+def plan_cluster(
+    home: Path, mode: Mode, ports: Ports, *, secret: str, control: Path, has_traffic: bool = False
+) -> ClusterPlan:
     """What runs in ``home``. ``secret`` is what the brokers prove to each other, ``control`` a socket."""
     folder = home / mode.value
     names = MemberPlan(
         NAMESRV,
         ("namesrv",),
         "The name server serves at ",
-        {"listenPort": str(ports.namesrv), "kvConfigPath": str(folder / "kvConfig.json")},
+        {
+            "listenPort": str(ports.namesrv),
+            "kvConfigPath": str(folder / "kvConfig.json"),
+            **_measured(ports.namesrv_metrics),
+        },
     )
     controller = MemberPlan(
         CONTROLLER,
         ("controller",),
         "The controller serves at ",
-        {"listenPort": str(ports.controller), "controllerStorePath": str(folder / "controller")},
+        {
+            "listenPort": str(ports.controller),
+            "controllerStorePath": str(folder / "controller"),
+            **_measured(ports.controller_metrics),
+        },
     )
     console = MemberPlan(
         CONSOLE,
@@ -126,6 +145,7 @@ def plan_cluster(home: Path, mode: Mode, ports: Ports, *, secret: str, control: 
             "console",
             *("-n", f"{HOST}:{ports.namesrv}"),
             *("-l", f"{HOST}:{ports.console}"),
+            *("--metrics", f"{HOST}:{ports.console_metrics}"),
             *("--users", str(home / "console.users")),
             *("--audit-log", str(home / "audit.jsonl")),
             *("--plans", str(folder / "plans")),
@@ -136,7 +156,15 @@ def plan_cluster(home: Path, mode: Mode, ports: Ports, *, secret: str, control: 
         {},
     )
     brokers = [_broker(number, folder, mode, ports, secret=secret) for number in range(len(BROKERS))]
-    return ClusterPlan(home=home, mode=mode, ports=ports, stages=((names, controller), (*brokers, console)))
+    traffic = tuple(_traffic(kind, folder, ports) for kind in Traffic) if has_traffic else ()
+    stages = ((names, controller), (*brokers, console), traffic)
+    return ClusterPlan(home=home, mode=mode, ports=ports, stages=stages)
+
+
+def _traffic(kind: Traffic, folder: Path, ports: Ports) -> MemberPlan:
+    name_server, offsets = f"{HOST}:{ports.namesrv}", str(folder / "offsets")
+    arguments = ("traffic", kind.value, "-n", name_server, "--offsets", offsets)
+    return MemberPlan(f"demo-{kind.value}", arguments, "The traffic runs: ", {})
 
 
 def _broker(number: int, folder: Path, mode: Mode, ports: Ports, *, secret: str) -> MemberPlan:
@@ -150,6 +178,7 @@ def _broker(number: int, folder: Path, mode: Mode, ports: Ports, *, secret: str)
         "storePathRootDir": str(folder / BROKERS[number]),
         "mappedFileSizeCommitLog": str(_SEGMENT_BYTES),
         "haSecret": secret,
+        **_measured((ports.first_metrics, ports.second_metrics)[number]),
     }
     if mode is Mode.AUTO_SWITCH:
         settings |= {"enableControllerMode": "true", "controllerAddr": f"{HOST}:{ports.controller}"}
@@ -159,7 +188,13 @@ def _broker(number: int, folder: Path, mode: Mode, ports: Ports, *, secret: str)
             "brokerRole": ("SYNC_MASTER", "SLAVE")[number],
             "coordinator": f"tanist://{HOST}:{ports.controller}",
         }
-    return MemberPlan(BROKERS[number], ("broker",), f"The broker {NAME} serves at ", settings)
+    return MemberPlan(
+        BROKERS[number], ("broker",), f"The broker {NAME} serves at ", settings, is_supervised=True
+    )
+
+
+def _measured(port: int) -> dict[str, str]:
+    return {"metricsExporterType": "PROM", "metricsPromExporterPort": str(port)}
 
 
 def _all_ports(port: int, *, is_broker: bool) -> tuple[int, ...]:

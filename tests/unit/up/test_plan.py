@@ -14,6 +14,17 @@ def settings(mode: Mode) -> dict[str, dict[str, str]]:
     return {member.name: member.settings for stage in plan.stages for member in stage}
 
 
+def test_traffic_starts_last_and_only_if_it_is_asked_for() -> None:
+    plain, busy = (
+        plan_cluster(HOME, Mode.FIXED_ROLES, Ports(), secret="s", control=HOME, has_traffic=has_traffic)
+        for has_traffic in (False, True)
+    )
+    assert plain.stages[-1] == ()
+    names = [member.name for member in busy.stages[-1]]
+    assert names == ["demo-producers", "demo-clustering", "demo-broadcasting"]
+    assert busy.address(names[0]) == busy.name_server
+
+
 def test_ports_that_are_free_are_taken_as_wanted() -> None:
     assert choose_ports(Ports(), lambda _port: True, lambda: 0) == (Ports(), [])
 
