@@ -5,19 +5,35 @@ what Spark has anyway; the rest follows when the format is used.
 """
 
 from collections.abc import MutableMapping
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    from tanist.spark.rocketmq.options import RocketMQOptions
 
 
 class DefaultSource(DataSource):
-    """Messages pulled from brokers, Tanist's or RocketMQ's."""
+    """Messages pulled from brokers and sent to them, Tanist's or RocketMQ's."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._given = dict(options)
+
+    @cached_property
+    def _options(self) -> "RocketMQOptions":
+        """Those of a read: a write has others."""
         from tanist.spark.rocketmq.options import read_options  # noqa: PLC0415
 
-        super().__init__(options)
-        self._options = read_options(dict(options))
+        return read_options(self._given)
 
     @classmethod
     def name(cls) -> str:
@@ -37,3 +53,13 @@ class DefaultSource(DataSource):
         from tanist.spark.rocketmq.stream_source import RocketMQStreamReader  # noqa: PLC0415
 
         return RocketMQStreamReader(self._options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from tanist.spark.sink.spark_writers import RocketMQWriter  # noqa: PLC0415
+
+        return RocketMQWriter(self._given, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from tanist.spark.sink.spark_writers import RocketMQStreamWriter  # noqa: PLC0415
+
+        return RocketMQStreamWriter(self._given, schema, overwrite=overwrite)

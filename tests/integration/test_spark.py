@@ -3,37 +3,36 @@
 One test, so that the workers of a parallel run do not start a session each; every check is a subtest of it.
 """
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tanist.spark.running import on_spark
 from tanist.sync import Message, Producer
 from tanist.testing import EmbeddedBroker
-from tests.support.messages import TOPIC
+from tests.support.messages import SMALL, TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-pytestmark = [pytest.mark.partner("spark"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.partner("spark"), pytest.mark.timeout(600), pytest.mark.takes(60)]
 
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.driver.memory": "512m",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.log.level": "ERROR",
-    # On a busy machine the 15 seconds in which Python and Java have to find each other are too few.
-    "spark.python.authenticate.socketTimeout": "300s",
-}
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["SparkSession"]:
     from tanist.spark.session import spark_session  # noqa: PLC0415 - it may not be installed.
+    from tests.support.spark_stream import SETTINGS  # noqa: PLC0415
 
     monkeypatch.chdir(tmp_path)
     spark = spark_session("local[2]", settings=SETTINGS)
@@ -120,11 +119,18 @@ def brokers_are_read_in_batches(spark: "SparkSession", folder: Path) -> None:
 
 
 def a_stream_goes_on_where_it_was_without_loss_or_duplicates(spark: "SparkSession", folder: Path) -> None:
+    from tests.support.spark_pulls import pull_rows  # noqa: PLC0415 - it needs what may not be installed.
+
     checkpoint, parquet = folder / "checkpoint", str(folder / "parquet")
 
     def run(namesrv: str) -> "StreamingQuery":
         stream = spark.readStream.format("rocketmq").options(
-            namesrv=namesrv, subscribePattern="Orders.*", startingOffsets="earliest", maxOffsetsPerTrigger=20
+            namesrv=namesrv,
+            subscribePattern="Orders.*",
+            startingOffsets="earliest",
+            maxOffsetsPerTrigger=20,
+            group="archive",
+            commitOffsets="true",
         )
         written = stream.load().writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
         for is_last_try in (False, False, True):
@@ -144,7 +150,8 @@ def a_stream_goes_on_where_it_was_without_loss_or_duplicates(spark: "SparkSessio
         first = run(broker.namesrv)
         assert len(first.recentProgress) >= 2
         assert all(progress["numInputRows"] <= 21 for progress in first.recentProgress)
-        assert numbers_in(spark.read.parquet(parquet)) == list(range(30))
+        # The group has followed: what it has not read yet is nothing, though the last batch has no next.
+        assert pull_rows(broker.namesrv, subscribe="Orders", group="archive", startingOffsets="group") == []
 
         # As if it was killed after the last batch was written and before that was noted.
         last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdecimal())
@@ -156,12 +163,51 @@ def a_stream_goes_on_where_it_was_without_loss_or_duplicates(spark: "SparkSessio
         assert numbers_in(spark.read.parquet(parquet)) == list(range(45))
 
 
+def a_stream_that_was_killed_goes_on_without_loss_or_duplicates(spark: "SparkSession", folder: Path) -> None:
+    """In a process of its own, which is killed with all its children in the middle of a batch."""
+    from tests.support.spark_stream import start_stream  # noqa: PLC0415 - it may not be installed.
+
+    checkpoint, parquet = folder / "killed-checkpoint", folder / "killed"
+    with EmbeddedBroker(topics={"Orders": 2}) as broker:
+        send(broker.namesrv, "Orders", range(160))
+        command = [sys.executable, "-m", "tests.support.spark_stream", broker.namesrv, checkpoint, parquet]
+        process = subprocess.Popen(command, cwd=Path(__file__).parents[2], start_new_session=True)
+        try:
+            while not (checkpoint / "commits" / "1").exists():
+                assert process.poll() is None
+                time.sleep(0.05)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        assert not (checkpoint / "commits" / "7").exists()
+        start_stream(spark, broker.namesrv, checkpoint, parquet).awaitTermination()
+
+        assert numbers_in(spark.read.parquet(str(parquet))) == list(range(160))
+
+
 def two_stores_are_audited(spark: "SparkSession", folder: Path) -> None:
-    from tanist.spark.audit.job import audit, on_spark  # noqa: PLC0415 - it may not be installed.
+    from tanist.spark.audit.job import audit  # noqa: PLC0415 - it may not be installed.
 
     shutil.copytree(folder / "store", folder / "copy")
+    stores = (str(folder / "store"), str(folder / "copy"))
 
-    assert audit(str(folder / "store"), str(folder / "copy"), on_spark(spark)).is_equal
+    found = audit(*stores, run=on_spark(spark, "audit"), settings=SMALL)
+
+    assert (found.is_equal, found.index_problems, found.offset_problems) == (True, [], [])
+
+
+def the_indexes_of_a_store_are_built_again(spark: "SparkSession", folder: Path) -> None:
+    from tanist.spark.rebuild.job import rebuild  # noqa: PLC0415 - it may not be installed.
+
+    found = rebuild(
+        str(folder / "store"), str(folder / "built"), settings=SMALL, shares=2, run=on_spark(spark)
+    )
+
+    assert (found.record_count, found.queue_count) == (60, 4)
+    queues = [
+        root / "consumequeue" / "TopicB" / "0" / ("0" * 20) for root in (folder / "store", folder / "built")
+    ]
+    assert queues[0].read_bytes() == queues[1].read_bytes()
 
 
 def send(namesrv: str, topic: str, numbers: range) -> None:
@@ -184,14 +230,17 @@ CHECKS: tuple[Callable[["SparkSession", Path], None], ...] = (
     what_is_wrong_is_said_when_the_source_is_named,
     brokers_are_read_in_batches,
     a_stream_goes_on_where_it_was_without_loss_or_duplicates,
+    a_stream_that_was_killed_goes_on_without_loss_or_duplicates,
     two_stores_are_audited,
+    the_indexes_of_a_store_are_built_again,
 )
 
 
 def test_in_one_session(session: "SparkSession", tmp_path: Path, subtests: pytest.Subtests) -> None:
-    from tests.support.spark_stores import fill_store  # noqa: PLC0415 - it needs what may not be installed.
+    from tests.support.spark_archive_checks import ARCHIVE_CHECKS  # noqa: PLC0415 - it may not be installed.
+    from tests.support.spark_stores import fill_store  # noqa: PLC0415
 
     fill_store(tmp_path / "store")
-    for check in CHECKS:
+    for check in (*CHECKS, *ARCHIVE_CHECKS):
         with subtests.test(check.__name__):
             check(session, tmp_path)

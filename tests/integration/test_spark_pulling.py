@@ -1,15 +1,22 @@
 """What the format ``rocketmq`` reads from a broker, without Spark around it."""
 
 import json
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tanist.client import Credentials, NoPermission, TlsSettings
 from tanist.errors import MQError
+from tanist.spark.audit.live import audit_live
 from tanist.spark.errors import SparkError
+from tanist.spark.rocketmq.options import for_batch, read_options
 from tanist.sync import Message, Producer
 from tanist.testing import EmbeddedBroker
-from tests.support.spark_pulls import pull_rows
+from tests.support.acl import KEY, PLAIN_ACL, SECRET
+from tests.support.spark_pulls import pull_batches, pull_rows
+from tests.support.tls import certificate, key
 
 pytestmark = pytest.mark.partner("arrow")
 
@@ -87,3 +94,83 @@ def test_what_is_not_there_is_one_clear_error(broker: EmbeddedBroker) -> None:
         pull_rows(broker.namesrv, subscribe="Bills", readFrom="slave")
     with pytest.raises(MQError, match="no name server answers"):
         pull_rows("127.0.0.1:1", subscribe="Bills")
+
+
+def test_a_group_begins_where_it_has_read_to_if_that_is_committed(broker: EmbeddedBroker) -> None:
+    given = {"subscribe": "Bills", "group": "billing", "startingOffsets": "group"}
+
+    first = next(pull_batches(broker.namesrv, **given, commitOffsets="true"))
+    again = pull_rows(broker.namesrv, **given, commitOffsets="true")
+
+    # Whoever does not take all of it has read nothing.
+    assert (len(first), len(again)) == (50, 50)
+    assert pull_rows(broker.namesrv, **given) == []
+
+
+def test_a_broker_that_checks_signatures_is_read_with_the_keys(tmp_path: Path) -> None:
+    rules = tmp_path / "plain_acl.yml"
+    rules.write_text(PLAIN_ACL)
+    settings = {"aclEnable": "true", "aclConfigPath": str(rules)}
+    keys = {"accessKey": KEY, "secretKey": SECRET}
+    with EmbeddedBroker(topics={"Both": 1}, settings=settings) as broker:
+        with Producer(
+            group="orders", namesrv=broker.namesrv, credentials=Credentials(KEY, SECRET)
+        ) as producer:
+            producer.send(Message("Both", b"message 0"))
+
+        assert numbers(pull_rows(broker.namesrv, subscribe="Both", **keys)) == [0]
+        with pytest.raises(NoPermission):
+            pull_rows(broker.namesrv, subscribe="Both")
+
+
+def test_servers_that_speak_only_tls_are_read_over_it() -> None:
+    trusted = {"tlsClientTrustCertPath": certificate("ca"), "tlsEnable": "true"}
+    settings = {
+        **trusted,
+        "tlsClientAuthServer": "true",
+        "tlsMode": "enforcing",
+        "tlsServerCertPath": certificate("server"),
+        "tlsServerKeyPath": key("server"),
+    }
+    tls = TlsSettings(
+        tls_enable=True, tls_client_auth_server=True, tls_client_trust_cert_path=certificate("ca")
+    )
+    with EmbeddedBroker(topics={"Orders": 1}, settings=settings) as broker:
+        with Producer(group="orders", namesrv=broker.namesrv, tls=tls, timeout_s=20) as producer:
+            producer.send(Message("Orders", b"message 0"))
+
+        assert numbers(pull_rows(broker.namesrv, subscribe="Orders", **trusted)) == [0]
+        with pytest.raises(MQError, match="no name server answers"):
+            pull_rows(broker.namesrv, subscribe="Orders")
+
+
+def test_a_store_is_compared_with_the_broker_that_runs_on_another(tmp_path: Path) -> None:
+    store, backup = tmp_path / "store", tmp_path / "backup"
+    topics = {"Orders": 2}
+    with (
+        EmbeddedBroker(topics=topics, store=store) as broker,
+        Producer(group="test", namesrv=broker.namesrv) as producer,
+    ):
+        for number in range(10):
+            producer.send(Message("Orders", b"message %d" % number))
+    shutil.copytree(store, backup)
+    with EmbeddedBroker(topics=topics, store=store) as broker:
+        with Producer(group="test", namesrv=broker.namesrv) as producer:
+            producer.send(Message("Orders", b"message 10"))
+        options = for_batch(read_options({"namesrv": broker.namesrv, "subscribePattern": "Ord.*"}))
+
+        equal = audit_live(str(backup), options)
+        log = next((backup / "commitlog").iterdir())
+        with log.open("r+b") as file:
+            file.seek(95)
+            byte = file.read(1)[0]
+            file.seek(95)
+            file.write(bytes([byte ^ 1]))
+        different = audit_live(str(backup), options, broker_name=broker.broker_name)
+
+        assert (equal.is_equal, equal.compared_messages, equal.newer_messages) == (True, 10, 1)
+        assert different.first_difference == 95
+        assert different.record is not None
+        assert different.record.startswith("Orders/")
+        with pytest.raises(SparkError, match="there is no broker nobody"):
+            audit_live(str(backup), options, broker_name="nobody")

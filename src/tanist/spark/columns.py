@@ -9,6 +9,7 @@ from tanist.spark.errors import SparkError, UnknownName
 PROPERTIES = "properties"
 BODY = "body"
 BROKEN = "broken"
+EPOCH = "epoch"
 
 
 class Column(NamedTuple):
@@ -26,7 +27,7 @@ COLUMNS = (
     Column("queueOffset", "bigint", BIGINT),
     Column("commitLogOffset", "bigint", BIGINT),
     Column("storeSize", "int", INT),
-    Column("epoch", "int", INT),
+    Column(EPOCH, "int", INT),
     Column("bornTimestamp", "timestamp", TIMESTAMP),
     Column("storeTimestamp", "timestamp", TIMESTAMP),
     Column("bornHost", "string", STRING),

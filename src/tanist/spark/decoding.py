@@ -2,7 +2,8 @@
 
 One record after another is only stepped over, by its size (``walk``). All else is asked of thousands at once:
 a field of all records is one gather, since a view of the buffer with a step of one byte has it at any place.
-What is checked is what ``protocol.record`` checks; where something is wrong, its words say what.
+What is checked is what ``protocol.record`` checks; where something is wrong, its words say what. Steps and
+checksums are taken in C (``_native``) where that could be built.
 """
 
 import struct
@@ -29,6 +30,11 @@ from tanist.protocol.record import (
 )
 from tanist.spark import arrow
 from tanist.spark.arrow import Booleans, Bytes, Integers
+
+try:
+    from tanist.spark import _native as native
+except ImportError:
+    native = None
 
 # size, magic
 _HEAD = struct.Struct(">ii")
@@ -75,6 +81,9 @@ class Walked:
 
 def walk(raw: Bytes, position: int, limit: int) -> Walked:
     """Step from record to record: over those that begin before ``limit`` and are whole in the buffer."""
+    if native is not None:
+        found, position, stop = native.walk(raw, position, limit)
+        return Walked(np.frombuffer(found, np.int64), position, Stop(stop))
     view, unpack, end = raw.data, _HEAD.unpack_from, len(raw)
     starts: list[int] = []
     last_head = min(limit, end - BLANK_BYTES + 1)
@@ -211,9 +220,16 @@ def _host_places(raw: Bytes, starts: Integers) -> tuple[Integers, Integers]:
 
 def have_sound_bodies(located: Located) -> Booleans:
     """Which of the records have a body that matches its checksum."""
-    view, crc32 = located.raw.data, zlib.crc32
-    bounds: Iterable[tuple[int, int]] = zip(
-        located.body_starts.tolist(), located.body_ends.tolist(), strict=True
-    )
-    found = np.array([crc32(view[start:end]) for start, end in bounds], np.uint32)
-    return (found & CRC_MASK) == located.field(BODY_CRC_AT, _INT)
+    return checksums(located.raw, located.body_starts, located.body_ends) == located.field(BODY_CRC_AT, _INT)
+
+
+def checksums(raw: Bytes, starts: Integers, ends: Integers) -> npt.NDArray[np.uint32]:
+    """The checksums of the pieces ``[start, end)`` of a buffer, as records have them of their bodies."""
+    found = None
+    if native is not None:
+        found = native.body_checksums(raw, np.ascontiguousarray(starts), np.ascontiguousarray(ends))
+    if found is not None:
+        return np.frombuffer(found, np.uint32)
+    view, crc32 = raw.data, zlib.crc32
+    bounds: Iterable[tuple[int, int]] = zip(starts.tolist(), ends.tolist(), strict=True)
+    return np.array([crc32(view[start:end]) for start, end in bounds], np.uint32) & np.uint32(CRC_MASK)

@@ -84,8 +84,8 @@ class _Maker:
         self._count = len(self.located)
 
     @cached_property
-    def segments(self) -> properties.Segments:
-        return properties.find_segments(self.located.raw, self.located.topic_ends + 2, self.located.ends)
+    def strings(self) -> properties.Strings:
+        return properties.Strings(self.located.raw, self.located.topic_ends + 2, self.located.ends)
 
     def integer(self, place: int) -> Array:
         return arrow.numbers(self.located.field(place, ">i4"), arrow.INT)
@@ -113,7 +113,7 @@ class _Maker:
 
     def message_id(self) -> Array:
         """The id that the producer gave; that of its place if it gave none."""
-        found = properties.unique_keys(self.segments)
+        found = properties.unique_keys(self.strings)
         return arrow.filled(found, self._offset_ids()) if found.null_count else found
 
     def reconsume_times(self) -> Array:
@@ -162,14 +162,14 @@ _MAKERS: Mapping[str, Callable[[_Maker], Array]] = {
     "bornHost": _Maker.born_host,
     "storeHost": _Maker.store_host,
     "msgId": _Maker.message_id,
-    "tags": lambda maker: properties.tags(maker.segments),
-    "keys": lambda maker: properties.keys(maker.segments),
+    "tags": lambda maker: properties.tags(maker.strings),
+    "keys": lambda maker: properties.keys(maker.strings),
     "sysFlag": lambda maker: arrow.numbers(maker.located.sys_flags, arrow.INT),
     "flag": lambda maker: maker.integer(FLAG_AT),
     "bodyCRC": lambda maker: maker.integer(BODY_CRC_AT),
     "reconsumeTimes": _Maker.reconsume_times,
     "preparedTransactionOffset": _Maker.prepared_transaction_offset,
-    "properties": lambda maker: properties.maps(maker.segments),
+    "properties": lambda maker: properties.maps(maker.strings),
     "body": _Maker.body,
     BROKEN: lambda maker: arrow.constant(None, len(maker.located), arrow.STRING),
 }
@@ -187,7 +187,12 @@ def _hosts(raw: Bytes, starts: Integers, is_v6: Booleans) -> Array:
         sizes = np.where(is_v6, PACKED_V6_BYTES, PACKED_V4_BYTES)
         packed = (raw[start : start + size].tobytes() for start, size in zip(starts, sizes, strict=True))
         return arrow.of_list([_host_text(one) for one in packed], arrow.STRING)
-    kinds, indices = arrow.by_kind(gather(raw, starts, ">i8").astype(np.int64))
+    packed = gather(raw, starts, ">i8")
+    if len(packed) and (packed == packed[0]).all():
+        return arrow.constant(
+            _host_text(raw[starts[0] : starts[0] + PACKED_V4_BYTES].tobytes()), len(packed), arrow.STRING
+        )
+    kinds, indices = arrow.by_kind(packed.astype(np.int64))
     return arrow.texts([_host_text(kind.to_bytes(8, "big", signed=True)) for kind in kinds], indices)
 
 

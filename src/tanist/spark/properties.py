@@ -3,9 +3,11 @@
 The strings of a batch lie behind each other in one buffer. Where their separators stand is asked once for all
 of them, and what follows is arithmetic: no message becomes a Python object. What counts is the same as in
 ``protocol.properties``: a segment without a name, a separator or a value does not, and of two equal names the
-later one does.
+later one does. The three that have columns of their own are found in C (``_native``) where it was built.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +16,12 @@ from tanist.model.property_names import KEYS, TAGS, UNIQ_KEY
 from tanist.spark import arrow
 from tanist.spark.arrow import Array, Bytes, Integers
 
+try:
+    from tanist.spark import _native as native
+except ImportError:
+    native = None
+
+_WITH_COLUMNS = (TAGS, KEYS, UNIQ_KEY)
 _NAME_END = 1
 _VALUE_END = 2
 
@@ -27,6 +35,37 @@ class Segments(NamedTuple):
     starts: Integers
     name_ends: Integers
     ends: Integers
+
+
+@dataclass(frozen=True)
+class Strings:
+    """The strings ``[start, end)`` of a buffer, one a message and in order; what is found in them is kept."""
+
+    raw: Bytes
+    starts: Integers
+    ends: Integers
+
+    @cached_property
+    def segments(self) -> Segments:
+        return find_segments(self.raw, self.starts, self.ends)
+
+    @cached_property
+    def values(self) -> dict[str, tuple[Bytes, Integers, Integers]]:
+        """Where the values of the properties with columns lie in which buffer; -1 where there is none."""
+        if native is None:
+            return {name: self._value_of(name) for name in _WITH_COLUMNS}
+        names = tuple(name.encode() for name in _WITH_COLUMNS)
+        starts, ends = np.ascontiguousarray(self.starts), np.ascontiguousarray(self.ends)
+        found = np.frombuffer(native.property_values(self.raw, starts, ends, names), np.int64)
+        bounds = found.reshape(len(names), 2, len(starts))
+        return {name: (self.raw, *places) for name, places in zip(_WITH_COLUMNS, bounds, strict=True)}
+
+    def _value_of(self, name: str) -> tuple[Bytes, Integers, Integers]:
+        segments = self.segments
+        rows, which = _rows_with(segments, name.encode())
+        starts, ends = np.full((2, len(self.starts)), -1, np.int64)
+        starts[rows], ends[rows] = segments.name_ends[which] + 1, segments.ends[which]
+        return segments.raw, starts, ends
 
 
 def find_segments(raw: Bytes, starts: Integers, ends: Integers) -> Segments:
@@ -65,27 +104,30 @@ def find_segments(raw: Bytes, starts: Integers, ends: Integers) -> Segments:
     )
 
 
-def column_of(segments: Segments, name: str) -> Array:
+def unique_keys(strings: Strings) -> Array:
+    return _column_of(strings, UNIQ_KEY)
+
+
+def tags(strings: Strings) -> Array:
+    return _column_of(strings, TAGS)
+
+
+def keys(strings: Strings) -> Array:
+    return _column_of(strings, KEYS)
+
+
+def _column_of(strings: Strings, name: str) -> Array:
     """The values of one property; nothing where a message has it not."""
-    rows, which = _rows_with(segments, name.encode())
-    found = arrow.pieces(segments.raw, segments.name_ends[which] + 1, segments.ends[which], arrow.STRING)
-    return arrow.some(found, rows, segments.row_count)
+    raw, starts, ends = strings.values[name]
+    rows = np.flatnonzero(starts >= 0)
+    if len(rows) == len(starts):
+        return arrow.pieces(raw, starts, ends, arrow.STRING)
+    return arrow.some(arrow.pieces(raw, starts[rows], ends[rows], arrow.STRING), rows, len(starts))
 
 
-def unique_keys(segments: Segments) -> Array:
-    return column_of(segments, UNIQ_KEY)
-
-
-def tags(segments: Segments) -> Array:
-    return column_of(segments, TAGS)
-
-
-def keys(segments: Segments) -> Array:
-    return column_of(segments, KEYS)
-
-
-def maps(segments: Segments) -> Array:
+def maps(strings: Strings) -> Array:
     """All properties as maps. Equal names do not come twice in one."""
+    segments = strings.segments
     names = arrow.pieces(segments.raw, segments.starts, segments.name_ends, arrow.STRING)
     values = arrow.pieces(segments.raw, segments.name_ends + 1, segments.ends, arrow.STRING)
     counts = np.bincount(segments.rows, minlength=segments.row_count)

@@ -31,9 +31,7 @@ def spark_session(
 
     Raises NoJava or NotInstalled before anything is started.
     """
-    for package in ("pyspark", "pyarrow"):
-        if find_spec(package) is None:
-            raise NotInstalled(package)
+    check_installed()
     # The Python workers are other processes: they have to be of the Python that has this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["JAVA_HOME"] = find_java().home
@@ -50,3 +48,10 @@ def spark_session(
     session = builder.getOrCreate()
     register(session)
     return session
+
+
+def check_installed() -> None:
+    """Raise NotInstalled if a package is missing without which nothing of this runs."""
+    for package in ("pyspark", "pyarrow"):
+        if find_spec(package) is None:
+            raise NotInstalled(package)

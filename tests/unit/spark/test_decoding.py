@@ -1,12 +1,14 @@
 """Records to columns: every field is what decoding one record alone gives."""
 
+import random
 import struct
+import zlib
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tanist.model.epochs import Epoch
@@ -18,10 +20,12 @@ from tanist.protocol.message_id import encode_offset_id
 from tanist.protocol.properties import decode_properties
 from tanist.protocol.record import decode_record, encode_blank, encode_record
 from tanist.spark.columns import FILE_COLUMNS
-from tanist.spark.decoding import Stop, have_sound_bodies, locate, walk
+from tanist.spark.decoding import Stop, checksums, have_sound_bodies, locate, walk
 from tanist.spark.making import Origin, make_batch
 from tests.support.messages import make_message
 from tests.support.spark_stores import STORE_HOST, as_array, lay_out
+
+pytestmark = pytest.mark.usefixtures("twin")
 
 V6 = pack_host("2001:db8::7", 4660)
 
@@ -50,7 +54,7 @@ messages = st.builds(
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(messages, st.sampled_from([STORE_HOST, V6])), max_size=8))
 def test_a_column_holds_what_each_record_alone_does(given_messages: list[tuple[Message, bytes]]) -> None:
     data = b""
@@ -125,7 +129,7 @@ def test_a_walk_ends_before_what_is_no_whole_record() -> None:
     assert end(data + struct.pack(">ii", 0, -626843481)) == (2, 2 * size, Stop.NO_RECORD)
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_whatever_stands_in_a_record_only_a_sound_one_is_located(data: st.DataObject) -> None:
     records = bytearray(lay_out([make_message(number, keys="k", body_bytes=30) for number in range(3)]))
@@ -153,3 +157,12 @@ def test_a_body_that_was_changed_does_not_match() -> None:
     located, _ = locate(raw, walked.starts, walked.starts)
 
     assert have_sound_bodies(located).tolist() == [False, True]
+
+
+def test_checksums_of_bodies_of_every_length_are_those_of_zlib() -> None:
+    data = random.Random(7).randbytes(4096)
+    starts = np.arange(0, 400, dtype=np.int64)
+    ends = starts + np.append(np.arange(0, 399), 3000)
+
+    expected = [zlib.crc32(data[start:end]) & 0x7FFFFFFF for start, end in zip(starts, ends, strict=True)]
+    assert checksums(as_array(data), starts, ends).tolist() == expected

@@ -30,11 +30,13 @@ class Difference:
     log_offset: int
     first: int | None
     second: int | None
+    other: int = 0
+    """Which of the other logs it is that differs from the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What came of comparing a part: the leaves of the first log, and where the second is different first."""
+    """What came of comparing a part: the leaves of the first log, and where another is different first."""
 
     leaves: tuple[bytes, ...]
     difference: Difference | None
@@ -42,7 +44,9 @@ class Compared:
 
 
 def leaf(block: Bytes) -> bytes:
-    return hashlib.sha256(_LEAF + block.tobytes()).digest()
+    hashed = hashlib.sha256(_LEAF)
+    hashed.update(block.data)
+    return hashed.digest()
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
@@ -64,23 +68,28 @@ def leaves_of(read: ReadRange, start: int, end: int) -> Iterator[bytes]:
         yield leaf(read(place, min(BLOCK_BYTES, end - place)))
 
 
-def compare(first: ReadRange, second: ReadRange, start: int, end: int) -> Compared:
-    """Compare a part of two logs block by block."""
+def compare(first: ReadRange, others: Sequence[ReadRange], start: int, end: int) -> Compared:
+    """Compare a part of a log with the same part of others, block by block."""
     leaves: list[bytes] = []
     difference: Difference | None = None
     count = 0
     for place in range(start, end, BLOCK_BYTES):
         size = min(BLOCK_BYTES, end - place)
-        ours, theirs = first(place, size), second(place, size)
+        ours = first(place, size)
         leaves.append(leaf(ours))
-        if not np.array_equal(ours, theirs):
-            count += 1
-            difference = difference or _first_difference(ours, theirs, place)
+        found = [
+            _first_difference(ours, theirs, place, number)
+            for number, theirs in enumerate(other(place, size) for other in others)
+            if not np.array_equal(ours, theirs)
+        ]
+        count += bool(found)
+        difference = difference or min(found, key=lambda one: one.log_offset, default=None)
     return Compared(tuple(leaves), difference, count)
 
 
-def _first_difference(first: Bytes, second: Bytes, place: int) -> Difference:
+def _first_difference(first: Bytes, second: Bytes, place: int, other: int) -> Difference:
     both = min(len(first), len(second))
     differing = np.flatnonzero(first[:both] != second[:both])
     at = int(differing[0]) if len(differing) else both
-    return Difference(place + at, *(int(one[at]) if at < len(one) else None for one in (first, second)))
+    ours, theirs = (int(one[at]) if at < len(one) else None for one in (first, second))
+    return Difference(place + at, ours, theirs, other)

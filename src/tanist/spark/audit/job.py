@@ -1,60 +1,58 @@
-"""Audits two stores: the work is divided among workers, and what they find is put together here."""
+"""Audits stores: the work is divided among workers, and what they find is put together here."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tanist.spark.audit.blocks import BLOCK_BYTES, Compared, Difference, compare, root
 from tanist.spark.audit.certificate import Certificate
+from tanist.spark.audit.indexes import (
+    compare_keys,
+    compare_offsets,
+    compare_queue,
+    key_parts,
+    queue_keys,
+    sum_keys,
+    unknown_shape,
+)
 from tanist.spark.commitlog.files import StoreFiles
-from tanist.spark.commitlog.planning import open_store, readable_end
+from tanist.spark.commitlog.logs import LogSeen, look_at
+from tanist.spark.commitlog.planning import open_store
 from tanist.spark.commitlog.walking import FileRange, walk_range
 from tanist.spark.decoding import Located
 from tanist.spark.errors import SparkError
-from tanist.store.reader import StoreReader
-from tanist.store.recovery import scan, trusted_to
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tanist.spark.running import Run, in_turn
+from tanist.store.settings import StoreSettings
 
 PART_BYTES = 64 * BLOCK_BYTES
 """What one task compares."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogSeen:
-    """One of the logs, and what of it counts: from its first byte to its valid, confirmed end."""
-
-    root: str
-    segment_bytes: int
-    start: int
-    end: int
-
-    def files(self) -> StoreFiles:
-        return StoreFiles(self.root, self.segment_bytes)
-
-
 class AuditReport(msgspec.Struct, kw_only=True, rename="camel"):
     """What came of an audit."""
 
-    stores: tuple[str, str]
+    stores: tuple[str, ...]
     log_start: int
     log_end: int
     """All in between was compared."""
-    ends: tuple[int, int]
-    """Where each log ends: beyond ``log_end`` only one of them has anything."""
+    ends: tuple[int, ...]
+    """Where each log ends: what lies beyond ``log_end`` not all of them have."""
     root: str
     different_blocks: int
     first_difference: int | None = None
+    different_store: str | None = None
+    """Which store it is that has another byte there than the first."""
     bytes_there: tuple[int | None, int | None] | None = None
     record_start: int | None = None
     """The record that the differing byte belongs to, as the first store has it."""
     record: str | None = None
     epoch: int | None = None
+    index_problems: list[str] = []
+    """What consume queues or key indexes have otherwise than those of the first store."""
+    offset_problems: list[str] = []
+    """Where groups stand otherwise; with a slave that runs they may be some seconds apart."""
 
     @property
     def is_equal(self) -> bool:
@@ -74,77 +72,72 @@ class AuditReport(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 Part = tuple[int, int]
-Run = Callable[[Callable[[Part], Compared], Sequence[Part]], list[Compared]]
-"""Has workers do something with every part, and gives what came of them in the same order."""
 
 
-def in_turn(work: Callable[[Part], Compared], parts: Sequence[Part]) -> list[Compared]:
-    """Have nobody else do it."""
-    return [work(part) for part in parts]
+def audit(
+    *stores: str,
+    run: Run = in_turn,
+    with_indexes: bool = True,
+    settings: StoreSettings | None = None,
+) -> AuditReport:
+    """Compare the logs of two or more stores byte for byte, as far as all have them; then their indexes.
 
-
-def on_spark(spark: "SparkSession") -> Run:
-    """Have the workers of a session do it."""
-
-    def run(work: Callable[[Part], Compared], parts: Sequence[Part]) -> list[Compared]:
-        # PySpark tells no types of what goes through it.
-        context: Any = spark.sparkContext
-        return context.parallelize(parts, max(1, len(parts))).map(work).collect()
-
-    return run
-
-
-def audit(first: str, second: str, run: Run = in_turn) -> AuditReport:
-    """Compare the logs of two stores byte for byte, as far as both have them."""
-    ours, theirs = look_at(first), look_at(second)
-    start, end = max(ours.start, theirs.start), min(ours.end, theirs.end)
+    ``settings`` are the store's: how an index file is divided does not stand in it.
+    """
+    if len(stores) < 2:
+        raise SparkError("an audit compares two stores or more, and one is named")
+    logs = [look_at(store) for store in stores]
+    start, end = max(log.start for log in logs), min(log.end for log in logs)
     if start >= end:
-        raise SparkError(
-            f"{first} has [{ours.start}, {ours.end}) and {second} [{theirs.start}, {theirs.end}): "
-            "they have nothing in common"
-        )
+        told = " and ".join(f"{log.root} has [{log.start}, {log.end})" for log in logs)
+        raise SparkError(f"{told}: they have nothing in common")
     parts = [(place, min(place + PART_BYTES, end)) for place in range(start, end, PART_BYTES)]
-    found = run(partial(_compare_part, ours, theirs), parts)
+    found = run(partial(_compare_part, logs), parts)
     report = AuditReport(
-        stores=(first, second),
+        stores=stores,
         log_start=start,
         log_end=end,
-        ends=(ours.end, theirs.end),
+        ends=tuple(log.end for log in logs),
         root=root([leaf for part in found for leaf in part.leaves]).hex(),
         different_blocks=sum(part.different_blocks for part in found),
     )
     difference = next((part.difference for part in found if part.difference is not None), None)
     if difference is not None:
         _explain(report, difference)
+    if with_indexes:
+        _compare_indexes(report, settings or StoreSettings(), run)
     return report
 
 
-def look_at(path: str) -> LogSeen:
-    """The part of a store's log that counts."""
-    with open_store(path) as reader:
-        return LogSeen(str(reader.root), reader.segments.size_bytes, reader.segments.start, valid_end(reader))
+def _compare_indexes(report: AuditReport, settings: StoreSettings, run: Run) -> None:
+    """Whether consume queues, key index and the offsets of groups agree as well."""
+    stores, start, end = report.stores, report.log_start, report.log_end
+    queues = run(partial(compare_queue, stores, start, end), queue_keys(stores))
+    report.index_problems = [problem for problem in queues if problem is not None]
+    index_files = key_parts(stores)
+    unknown = next(filter(None, (unknown_shape(part, settings) for part in index_files)), None)
+    if unknown is not None:
+        report.index_problems.append(unknown)
+    else:
+        sums = run(partial(sum_keys, start, end, PART_BYTES, settings), index_files)
+        report.index_problems += compare_keys(stores, start, PART_BYTES, sums)
+    report.offset_problems = compare_offsets(stores)
 
 
-def valid_end(reader: StoreReader) -> int:
-    """Where the log ends: behind its last sound record, and no further than is confirmed."""
-    start = trusted_to(reader.segments, reader.queues, reader.checkpoint, was_closed=reader.was_closed)
-    found = scan(reader.segments, start, flushed_to=reader.flushed_to)
-    return min(found.end, readable_end(reader))
-
-
-def _compare_part(ours: LogSeen, theirs: LogSeen, part: Part) -> Compared:
-    first, second = ours.files(), theirs.files()
+def _compare_part(logs: Sequence[LogSeen], part: Part) -> Compared:
+    first, *others = [log.files() for log in logs]
     try:
-        return compare(first.read_across, second.read_across, *part)
+        return compare(first.read_across, [other.read_across for other in others], *part)
     finally:
-        first.close()
-        second.close()
+        for files in (first, *others):
+            files.close()
 
 
 def _explain(report: AuditReport, difference: Difference) -> None:
     """Say which record the first differing byte is of, and whose epoch that was."""
     report.first_difference = difference.log_offset
     report.bytes_there = (difference.first, difference.second)
+    report.different_store = report.stores[1 + difference.other]
     with open_store(report.stores[0]) as reader:
         epoch = reader.epochs.at(difference.log_offset)
         report.epoch = None if epoch is None else epoch.epoch

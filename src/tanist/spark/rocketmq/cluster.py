@@ -4,13 +4,17 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from typing import NamedTuple
 
+from tanist.admin.cluster import broker_epochs
 from tanist.client.session.nameservers import NameServers
 from tanist.client.session.wire import Wire
 from tanist.client.settings import ClientSettings
-from tanist.errors import MQError, RemotingError
+from tanist.errors import MQError, RemotingError, ResponseError
+from tanist.model.epochs import Epoch
 from tanist.model.route import MASTER_ID, BrokerData, MessageQueue
 from tanist.protocol.bodies.tables import TopicList
 from tanist.protocol.codes import RequestCode, ResponseCode
@@ -32,7 +36,7 @@ from tanist.spark.rocketmq.options import ANY, MASTER, RocketMQOptions
 _OFFSET_OR_NONE = (int(ResponseCode.SUCCESS), int(ResponseCode.QUERY_NOT_FOUND))
 
 
-WAITS_S = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0)
+WAITS_S = (0.1, 0.2, 0.4, 0.8, *(1.0,) * 8, *(2.0,) * 10)
 """How long to wait each time no replica answers, before it is an error: an election is over by then."""
 
 
@@ -40,21 +44,25 @@ class NoReplica(SparkError):
     """A broker has no replica that may be read, now."""
 
 
-def look_up(options: RocketMQOptions) -> list[QueueState]:
+class NoTopic(NoReplica):
+    """No name server knows a topic: it never was, or the last broker that has it is away."""
+
+
+def look_up(options: RocketMQOptions, *, with_epochs: bool = False) -> list[QueueState]:
     """All queues that are to be read, as their brokers tell them now."""
-    return asyncio.run(_look_up(options))
+    return asyncio.run(_look_up(options, with_epochs=with_epochs))
 
 
-def look_up_patiently(options: RocketMQOptions) -> list[QueueState]:
+def look_up_patiently(options: RocketMQOptions, *, with_epochs: bool = False) -> list[QueueState]:
     """The same, but while brokers are away it waits for them or for whoever takes over."""
     for wait_s in WAITS_S:
         try:
-            return look_up(options)
+            return look_up(options, with_epochs=with_epochs)
         except MQError as error:
             if isinstance(error, SparkError) and not isinstance(error, NoReplica):
                 raise
             time.sleep(wait_s)
-    return look_up(options)
+    return look_up(options, with_epochs=with_epochs)
 
 
 @asynccontextmanager
@@ -67,13 +75,27 @@ async def wired(settings: ClientSettings) -> AsyncGenerator[Wire]:
         await wire.close()
 
 
+@contextmanager
+def connected(options: RocketMQOptions) -> Generator[tuple[asyncio.AbstractEventLoop, Wire]]:
+    """The same for who has no event loop: one that runs only while it is asked to."""
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        opened = wired(options.client_settings)
+        wire = loop.run_until_complete(opened.__aenter__())
+        try:
+            yield loop, wire
+        finally:
+            loop.run_until_complete(opened.__aexit__(None, None, None))
+
+
 def replicas_of(broker: BrokerData, read_from: str) -> tuple[str, ...]:
     """The addresses to read a broker's queues from, the best first."""
     master = [address for broker_id, address in broker.broker_addrs.items() if broker_id == MASTER_ID]
     slaves = [address for broker_id, address in broker.broker_addrs.items() if broker_id != MASTER_ID]
-    if read_from == MASTER:
-        return tuple(master)
     random.shuffle(slaves)
+    if read_from == MASTER:
+        # A slave is read for a master that does not answer, as consumers do it; whether it may be, it knows.
+        return tuple(master + slaves)
     # Whoever spares masters would rather read them than fail, if he says so.
     return tuple(slaves + master) if read_from == ANY else tuple(slaves)
 
@@ -85,17 +107,34 @@ async def addresses_of(queue: MessageQueue, options: RocketMQOptions, wire: Wire
     return tuple(address for broker in found for address in replicas_of(broker, options.read_from))
 
 
-async def _look_up(options: RocketMQOptions) -> list[QueueState]:
+async def _look_up(options: RocketMQOptions, *, with_epochs: bool) -> list[QueueState]:
     async with wired(options.client_settings) as wire:
         names = NameServers(options.client_settings, wire.remoting)
         topics = await _topics(options, wire)
         found = [one for topic in sorted(topics) for one in await _queues(topic, options, names)]
         if options.assign:
-            known = {queue for queue, _ in found}
+            known = {one.queue for one in found}
             for queue in sorted(options.assign - known):
                 raise UnknownName("queue", queue_name(queue), map(queue_name, known))
-            found = [one for one in found if one[0] in options.assign]
-        return list(await asyncio.gather(*(_state(wire, queue, at, options) for queue, at in found)))
+            found = [one for one in found if one.queue in options.assign]
+        states = list(await asyncio.gather(*(_state(wire, one, options) for one in found)))
+        return await _with_epochs(wire, states) if with_epochs else states
+
+
+async def _with_epochs(wire: Wire, states: list[QueueState]) -> list[QueueState]:
+    """The same, with the epochs of each broker's log where brokers are under a controller."""
+    answering = sorted({state.addresses[0] for state in states})
+    epochs = dict(zip(answering, await asyncio.gather(*(_epochs(wire, at) for at in answering)), strict=True))
+    return [replace(state, epochs=epochs[state.addresses[0]]) for state in states]
+
+
+async def _epochs(wire: Wire, address: str) -> tuple[Epoch, ...]:
+    try:
+        told = await broker_epochs(wire, address)
+    except MQError:
+        # Without a controller a broker knows no epochs, and most are not even asked such things.
+        return ()
+    return tuple(Epoch(one.epoch, one.start) for one in told.epochs)
 
 
 async def _topics(options: RocketMQOptions, wire: Wire) -> Iterable[str]:
@@ -106,7 +145,7 @@ async def _topics(options: RocketMQOptions, wire: Wire) -> Iterable[str]:
     known = await _all_topics(options, wire)
     found = {topic for topic in known if re.fullmatch(options.pattern, topic)}
     if not found:
-        raise SparkError(
+        raise NoTopic(
             f"subscribePattern={options.pattern!r} matches no topic; there is {', '.join(sorted(known))}"
         )
     return found
@@ -125,15 +164,22 @@ async def _all_topics(options: RocketMQOptions, wire: Wire) -> frozenset[str]:
     raise failure
 
 
-async def _queues(
-    topic: str, options: RocketMQOptions, names: NameServers
-) -> list[tuple[MessageQueue, tuple[str, ...]]]:
+class _Found(NamedTuple):
+    """A queue of the route: who has it, the best first, who of them is master, and of which cluster."""
+
+    queue: MessageQueue
+    addresses: tuple[str, ...]
+    master: str | None
+    cluster: str
+
+
+async def _queues(topic: str, options: RocketMQOptions, names: NameServers) -> list[_Found]:
     try:
         route = await names.route_of(topic)
     except TopicNotFound as error:
-        raise SparkError(f"topic {topic} does not exist; the name servers have no route to it") from error
+        raise NoTopic(f"topic {topic} does not exist; the name servers have no route to it") from error
     brokers = {broker.broker_name: broker for broker in route.broker_datas}
-    found: list[tuple[MessageQueue, tuple[str, ...]]] = []
+    found: list[_Found] = []
     for offered in route.queue_datas:
         broker = brokers.get(offered.broker_name)
         if not offered.is_readable or broker is None:
@@ -146,20 +192,22 @@ async def _queues(
             )
         for queue_id in range(offered.read_queue_count):
             queue = MessageQueue(topic=topic, broker_name=broker.broker_name, queue_id=queue_id)
-            found.append((queue, addresses))
+            found.append(_Found(queue, addresses, broker.master_addr, broker.cluster))
     return found
 
 
-async def _state(
-    wire: Wire, queue: MessageQueue, addresses: tuple[str, ...], options: RocketMQOptions
-) -> QueueState:
+async def _state(wire: Wire, found: "_Found", options: RocketMQOptions) -> QueueState:
     """Ask the replicas in turn; whoever answers is read first."""
+    queue, addresses = found.queue, found.addresses
     failure: MQError = SparkError(f"nobody is known who has {queue_name(queue)}")
     for number, address in enumerate(addresses):
         try:
             ordered = (address, *addresses[:number], *addresses[number + 1 :])
-            return await _ask_state(wire, queue, address, ordered, options)
-        except RemotingError as error:
+            state = await _ask_state(wire, queue, address, ordered, options)
+            return replace(state, is_of_master=address == found.master, cluster=found.cluster)
+        except (RemotingError, ResponseError) as error:
+            if isinstance(error, ResponseError) and not error.retriable:
+                raise
             failure = error
     raise failure
 

@@ -6,10 +6,11 @@ A queue that the JSON leaves out is read from its first message, or to its last.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
+from tanist.model.epochs import Epoch
 from tanist.model.route import MessageQueue
 from tanist.spark.errors import BadOption, SparkError, UnknownName
 
@@ -46,6 +47,12 @@ class QueueState:
     start_at_time: int | None = None
     """The first message at or after the starting time, if one was given; likewise the other."""
     end_at_time: int | None = None
+    is_of_master: bool = True
+    """Whether its master told it: a slave may not have all of it yet."""
+    epochs: tuple[Epoch, ...] = ()
+    """Which master wrote what of the broker's log, if that was asked and is known."""
+    cluster: str = ""
+    """The cluster that its broker says it is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,7 @@ class PullRange:
     addresses: tuple[str, ...]
     first: int
     end: int
+    epochs: tuple[Epoch, ...] = ()
 
 
 def read_bound(option: str, text: str, words: Iterable[str]) -> Bound:
@@ -97,7 +105,7 @@ def make_ranges(
         first = _kept(first, state, fails_on_loss=fails_on_loss)
         last = min(last, state.max_offset)
         if first < last:
-            ranges.append(PullRange(queue, state.addresses, first, last))
+            ranges.append(PullRange(queue, state.addresses, first, last, state.epochs))
     return ranges
 
 
@@ -121,7 +129,7 @@ def split(ranges: list[PullRange], min_pieces: int) -> Iterator[PullRange]:
     step = max(1, -(-total // max(min_pieces, len(ranges)))) if min_pieces > len(ranges) else total
     for one in ranges:
         for first in range(one.first, one.end, step):
-            yield PullRange(one.queue, one.addresses, first, min(first + step, one.end))
+            yield replace(one, first=first, end=min(first + step, one.end))
 
 
 def _resolve(bound: Bound, state: QueueState, at_time: int | None, *, default: int) -> int:

@@ -6,22 +6,21 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from tanist.client.errors import InvalidArgument
-from tanist.client.settings import ClientSettings, make_settings
+from tanist.client.settings import ClientSettings
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import EVERYTHING, SQL92, TAG, split_tags
 from tanist.spark.errors import BadOption, SparkError
 from tanist.spark.options import Options
+from tanist.spark.rocketmq.access import ACCESS_OPTIONS, read_access
 from tanist.spark.rocketmq.offsets import EARLIEST, GROUP, LATEST, Bound, read_bound
 
 MASTER = "master"
 SLAVE = "slave"
 ANY = "any"
 DEFAULT_GROUP = "tanist-spark"
-TIMEOUT_S = 10.0
 
 _KNOWN = (
-    "namesrv",
+    *ACCESS_OPTIONS,
     "subscribe",
     "subscribePattern",
     "assign",
@@ -30,6 +29,7 @@ _KNOWN = (
     "startingTimestamp",
     "endingTimestamp",
     "group",
+    "commitOffsets",
     "tags",
     "sqlFilter",
     "minPartitions",
@@ -45,7 +45,7 @@ _WHICH = ("subscribe", "subscribePattern", "assign")
 class RocketMQOptions:
     """What to read, and from whom. One of the first three of them says which topics."""
 
-    namesrv: tuple[str, ...]
+    client_settings: ClientSettings
     subscribe: tuple[str, ...]
     pattern: str | None
     assign: frozenset[MessageQueue]
@@ -53,6 +53,8 @@ class RocketMQOptions:
     """None: a batch begins with the first message, a stream with the next."""
     end: Bound | None
     group: str
+    commits: bool
+    """Whether brokers are told how far the group has read."""
     expression: str
     expression_type: str
     tags: frozenset[str]
@@ -65,8 +67,8 @@ class RocketMQOptions:
     read_from: str
 
     @property
-    def client_settings(self) -> ClientSettings:
-        return ClientSettings(namesrv=self.namesrv, timeout_s=TIMEOUT_S)
+    def namesrv(self) -> tuple[str, ...]:
+        return self.client_settings.namesrv
 
 
 def read_options(given: Mapping[str, str]) -> RocketMQOptions:
@@ -79,13 +81,14 @@ def read_options(given: Mapping[str, str]) -> RocketMQOptions:
         )
     expression, expression_type, tags = _filter(options)
     return RocketMQOptions(
-        namesrv=_namesrv(options),
+        client_settings=read_access(options),
         subscribe=options.words("subscribe"),
         pattern=_pattern(options),
         assign=_assigned(options),
         start=_bound(options, "starting", (EARLIEST, LATEST, GROUP)),
         end=_bound(options, "ending", (LATEST,)),
         group=options.text("group") or DEFAULT_GROUP,
+        commits=_commits(options),
         expression=expression,
         expression_type=expression_type,
         tags=tags,
@@ -103,6 +106,11 @@ def for_batch(options: RocketMQOptions) -> RocketMQOptions:
         raise BadOption(
             "maxOffsetsPerTrigger", options.max_offsets, "it with readStream: a batch has no triggers"
         )
+    if options.commits and options.min_partitions:
+        raise SparkError(
+            "commitOffsets and minPartitions contradict each other: of a queue in pieces nobody knows when "
+            "all before a piece was read; give one of them"
+        )
     return replace(
         options,
         start=options.start or Bound("startingOffsets", word=EARLIEST),
@@ -117,16 +125,11 @@ def for_stream(options: RocketMQOptions) -> RocketMQOptions:
     return replace(options, start=options.start or Bound("startingOffsets", word=LATEST))
 
 
-def _namesrv(options: Options) -> tuple[str, ...]:
-    text = options.text("namesrv")
-    if text is None:
-        raise BadOption("namesrv", None, "host:port of the name server, several separated by semicolons")
-    try:
-        return make_settings(
-            namesrv=text, credentials=None, tls=None, timeout_s=TIMEOUT_S, instance=None
-        ).namesrv
-    except InvalidArgument as error:
-        raise BadOption("namesrv", text, "host:port, several separated by semicolons") from error
+def _commits(options: Options) -> bool:
+    commits = options.flag("commitOffsets", default=False)
+    if commits and not options.text("group"):
+        raise SparkError("commitOffsets=true commits the offsets of a group: give the option group too")
+    return commits
 
 
 def _pattern(options: Options) -> str | None:

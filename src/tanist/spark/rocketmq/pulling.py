@@ -23,9 +23,10 @@ from tanist.spark.columns import Column
 from tanist.spark.decoding import LOG_OFFSET_AT, Located, gather, locate, walk
 from tanist.spark.errors import SparkError
 from tanist.spark.making import Origin, make_batch
+from tanist.spark.rocketmq.access import TIMEOUT_S
 from tanist.spark.rocketmq.cluster import WAITS_S, addresses_of
 from tanist.spark.rocketmq.offsets import PullRange, lost, queue_name
-from tanist.spark.rocketmq.options import TIMEOUT_S, RocketMQOptions
+from tanist.spark.rocketmq.options import RocketMQOptions
 
 BATCH_BYTES = 2 << 20
 """Answers are small: so much of them makes one batch."""
@@ -64,20 +65,24 @@ def read_answer(answer: Command, offset: int) -> Pulled:
     return Pulled(records, max(header.next_begin_offset, offset))
 
 
+def what_lacks(span: PullRange, offset: int, pulled: Pulled) -> SparkError | None:
+    """What a replica does not have of what was to be read; None if it has it, or never will."""
+    if pulled.next_offset > offset:
+        return None
+    if pulled.has_moved:
+        return SparkError(
+            f"queue {queue_name(span.queue)} ends at {pulled.next_offset} on the replica that was asked, "
+            f"and was to be read from {offset} to {span.end}; readFrom=master has all of it"
+        )
+    return SparkError(
+        f"queue {queue_name(span.queue)} has nothing at {offset}, and was to be read up to {span.end}"
+    )
+
+
 def next_of(span: PullRange, offset: int, pulled: Pulled, *, fails_on_loss: bool) -> int:
     """Where to go on. Raises if messages that were to be read are gone."""
-    if pulled.has_moved:
-        if pulled.next_offset <= offset:
-            raise SparkError(
-                f"queue {queue_name(span.queue)} ends at {pulled.next_offset} on the replica that was asked, "
-                f"and was to be read from {offset} to {span.end}; readFrom=master has all of it"
-            )
-        if fails_on_loss:
-            raise lost(span.queue, offset, pulled.next_offset)
-    elif pulled.next_offset == offset:
-        raise SparkError(
-            f"queue {queue_name(span.queue)} has nothing at {offset}, and was to be read up to {span.end}"
-        )
+    if pulled.has_moved and fails_on_loss:
+        raise lost(span.queue, offset, pulled.next_offset)
     return pulled.next_offset
 
 
@@ -93,26 +98,36 @@ class Puller:
 
         If none does, or all refuse, name servers are asked again for a while: another master may take over.
         """
-        failure: MQError = SparkError(f"nobody is known who has {queue_name(span.queue)}")
         addresses = span.addresses
         for wait_s in (*WAITS_S, None):
-            for address in addresses:
-                try:
-                    answer = await self._wire.exchange(
-                        address, self._request(span, offset), timeout_s=TIMEOUT_S
-                    )
-                    return read_answer(answer, offset)
-                except RemotingError as error:
-                    failure = error
-                except ResponseError as error:
-                    if not (error.retriable or error.refresh_route):
-                        raise
-                    failure = error
-            if wait_s is not None:
-                await asyncio.sleep(wait_s)
-                with suppress(MQError):
-                    addresses = await addresses_of(span.queue, self._options, self._wire) or addresses
-        raise failure
+            found = await self._ask_all(span, offset, addresses)
+            if isinstance(found, Pulled):
+                return found
+            if wait_s is None:
+                raise found
+            await asyncio.sleep(wait_s)
+            with suppress(MQError):
+                addresses = await addresses_of(span.queue, self._options, self._wire) or addresses
+        raise AssertionError("the last wait is none")
+
+    async def _ask_all(self, span: PullRange, offset: int, addresses: tuple[str, ...]) -> Pulled | MQError:
+        """The first answer, or the last failure of those that may pass. Raises one that will not."""
+        failure: MQError = SparkError(f"nobody is known who has {queue_name(span.queue)}")
+        for address in addresses:
+            try:
+                answer = await self._wire.exchange(address, self._request(span, offset), timeout_s=TIMEOUT_S)
+                pulled = read_answer(answer, offset)
+            except (RemotingError, ResponseError) as error:
+                if isinstance(error, ResponseError) and not (error.retriable or error.refresh_route):
+                    raise
+                failure = error
+                continue
+            lacking = what_lacks(span, offset, pulled)
+            if lacking is None:
+                return pulled
+            # A slave may not have come so far yet, or not any more: another replica has it.
+            failure = lacking
+        return failure
 
     def _request(self, span: PullRange, offset: int) -> Command:
         options = self._options
@@ -142,7 +157,15 @@ def pull_batches(
     options: RocketMQOptions,
 ) -> Iterator[RecordBatch]:
     """The messages of a range."""
-    origin = Origin(broker_name=span.queue.broker_name)
+    origin = Origin(broker_name=span.queue.broker_name, epochs=span.epochs)
+    for found in pull_records(loop, puller, span, options):
+        yield make_batch(found, columns, origin)
+
+
+def pull_records(
+    loop: asyncio.AbstractEventLoop, puller: Puller, span: PullRange, options: RocketMQOptions
+) -> Iterator[Located]:
+    """The records of a range, as they lie in the broker's log."""
     offset, waiting, size = span.first, list[bytes](), 0
     under_way = loop.create_task(puller.pull(span, offset))
     try:
@@ -160,7 +183,7 @@ def pull_batches(
                 found = _located(b"".join(waiting), span, options)
                 waiting, size = [], 0
                 if len(found):
-                    yield make_batch(found, columns, origin)
+                    yield found
             if is_done:
                 return
     finally:
@@ -185,6 +208,6 @@ def _located(data: bytes, span: PullRange, options: RocketMQOptions) -> Located:
     keep = (offsets >= span.first) & (offsets < span.end)
     if options.tags:
         # Brokers compare hashes only, which different tags may share.
-        segments = properties.find_segments(raw, located.topic_ends + 2, located.ends)
-        keep &= arrow.is_in(properties.tags(segments), sorted(options.tags))
+        strings = properties.Strings(raw, located.topic_ends + 2, located.ends)
+        keep &= arrow.is_in(properties.tags(strings), sorted(options.tags))
     return located.take(keep)

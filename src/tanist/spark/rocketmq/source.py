@@ -1,14 +1,14 @@
 """What Spark sees of ``rocketmq``: it plans on the driver and pulls in the Python workers."""
 
-import asyncio
 from collections.abc import Iterator
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from tanist.spark.arrow import RecordBatch
-from tanist.spark.columns import COLUMNS, Column, chosen
-from tanist.spark.rocketmq.cluster import look_up, wired
+from tanist.spark.columns import COLUMNS, EPOCH, Column, chosen
+from tanist.spark.rocketmq.cluster import connected, look_up
+from tanist.spark.rocketmq.groups import commit
 from tanist.spark.rocketmq.offsets import PullRange, make_ranges, split
 from tanist.spark.rocketmq.options import RocketMQOptions, for_batch
 from tanist.spark.rocketmq.pulling import Puller, pull_batches
@@ -34,29 +34,33 @@ class RocketMQReader(DataSourceReader):
         assert options.start is not None
         assert options.end is not None
         ranges = make_ranges(
-            look_up(options), options.start, options.end, fails_on_loss=options.fails_on_loss
+            look_up(options, with_epochs=wants_epochs(self._columns)),
+            options.start,
+            options.end,
+            fails_on_loss=options.fails_on_loss,
         )
         return [QueuePiece(span) for span in split(ranges, options.min_partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """The batches of a partition. Spark makes one up, which is none of ours, if there are none."""
         if isinstance(partition, QueuePiece):
-            yield from read_range(partition.span, self._columns, self._options)
+            yield from read_range(partition.span, self._columns, self._options, commits=self._options.commits)
 
 
 def columns_of(schema: StructType) -> tuple[Column, ...]:
     return chosen(COLUMNS, ((one.name, one.dataType.simpleString()) for one in schema.fields))
 
 
+def wants_epochs(columns: tuple[Column, ...]) -> bool:
+    return any(column.name == EPOCH for column in columns)
+
+
 def read_range(
-    span: PullRange, columns: tuple[Column, ...], options: RocketMQOptions
+    span: PullRange, columns: tuple[Column, ...], options: RocketMQOptions, *, commits: bool = False
 ) -> Iterator[RecordBatch]:
-    """Pull a range over connections that last as long."""
-    with asyncio.Runner() as runner:
-        loop = runner.get_loop()
-        connected = wired(options.client_settings)
-        wire = loop.run_until_complete(connected.__aenter__())
-        try:
-            yield from pull_batches(loop, Puller(wire, options), span, columns, options)
-        finally:
-            loop.run_until_complete(connected.__aexit__(None, None, None))
+    """Pull a range over connections that last as long; then, if asked, commit that the group has read it."""
+    with connected(options) as (loop, wire):
+        yield from pull_batches(loop, Puller(wire, options), span, columns, options)
+        if commits:
+            # Whoever reads asked for more than the last batch: it has taken them all.
+            loop.run_until_complete(commit(wire, options.group, span.queue, span.end, span.addresses))

@@ -17,9 +17,10 @@ from tanist.errors import MQError
 from tanist.spark.arrow import RecordBatch
 from tanist.spark.errors import SparkError
 from tanist.spark.rocketmq.cluster import NoReplica, look_up, look_up_patiently
+from tanist.spark.rocketmq.groups import commit_all
 from tanist.spark.rocketmq.offsets import QueueState, check_named, split
 from tanist.spark.rocketmq.options import RocketMQOptions, for_stream
-from tanist.spark.rocketmq.source import QueuePiece, columns_of, read_range
+from tanist.spark.rocketmq.source import QueuePiece, columns_of, read_range, wants_epochs
 from tanist.spark.rocketmq.streaming import (
     Offsets,
     batch_ranges,
@@ -39,6 +40,8 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._columns = columns_of(schema)
         self._until: Offsets | None = None
         """What a query that reads what is available now reads up to."""
+        self._committed: Offsets = {}
+        """How far the group is, as brokers were told."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below.
         states = look_up(self._options)
@@ -59,6 +62,8 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if states is None:
             return start
         check_offsets(offsets, states, fails_on_loss=self._options.fails_on_loss)
+        if self._options.commits:
+            self._commit(offsets, states)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return to_table(next_offsets(offsets, states, most=most, until=self._until))
 
@@ -73,7 +78,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges = batch_ranges(
             from_table(start),
             from_table(end),
-            look_up_patiently(options),
+            look_up_patiently(options, with_epochs=wants_epochs(self._columns)),
             fails_on_loss=options.fails_on_loss,
         )
         return [QueuePiece(span) for span in split(ranges, options.min_partitions)]
@@ -81,6 +86,16 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         if isinstance(partition, QueuePiece):
             yield from read_range(partition.span, self._columns, self._options)
+
+    def _commit(self, offsets: Offsets, states: list[QueueState]) -> None:
+        """Have the group follow. Spark asks for the next batch when all before it is in the sink."""
+        fresh = {queue: at for queue, at in offsets.items() if self._committed.get(queue) != at}
+        try:
+            commit_all(fresh, states, self._options)
+        except MQError as error:
+            sys.stderr.write(f"rocketmq stream could not commit group={self._options.group} error={error}\n")
+            return
+        self._committed.update(fresh)
 
     def _look_up(self) -> list[QueueState] | None:
         """The queues as they are now; None while nobody answers, for then there is simply nothing new."""

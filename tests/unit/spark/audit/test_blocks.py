@@ -44,9 +44,9 @@ def test_one_flipped_bit_is_found_and_changes_the_root(data: bytes, draw: st.Dat
     changed = bytearray(data)
     changed[place] ^= 1 << draw.draw(st.integers(0, 7))
 
-    found = compare(reader(data), reader(bytes(changed)), 0, len(data))
+    found = compare(reader(data), [reader(data), reader(bytes(changed))], 0, len(data))
 
-    assert found.difference == Difference(place, data[place], changed[place])
+    assert found.difference == Difference(place, data[place], changed[place], other=1)
     assert found.different_blocks == 1
     assert root(found.leaves) != root(list(leaves_of(reader(bytes(changed)), 0, len(data))))
 
@@ -54,14 +54,14 @@ def test_one_flipped_bit_is_found_and_changes_the_root(data: bytes, draw: st.Dat
 def test_equal_logs_have_no_difference_and_one_root() -> None:
     data = bytes(range(50))
 
-    found = compare(reader(data), reader(data), 3, 50)
+    found = compare(reader(data), [reader(data)], 3, 50)
 
     assert (found.difference, found.different_blocks, len(found.leaves)) == (None, 0, 6)
     assert list(found.leaves) == list(leaves_of(reader(data), 3, 50))
 
 
 def test_a_log_that_ends_early_differs_where_it_ends() -> None:
-    found = compare(reader(bytes(20)), reader(bytes(12)), 0, 20)
+    found = compare(reader(bytes(20)), [reader(bytes(12))], 0, 20)
 
     assert found.difference == Difference(12, 0, None)
     assert np.all([len(one) == 32 for one in found.leaves])

@@ -10,10 +10,13 @@ from click.testing import CliRunner
 
 from tanist.cli.audit import audit as audit_command
 from tanist.cli.spark import print_audit
+from tanist.model.offsets import QueueOffset
+from tanist.protocol.bodies import encode_body
+from tanist.protocol.bodies.sync import ConsumerOffsetTable
 from tanist.spark.audit.certificate import load, verify
 from tanist.spark.audit.job import PART_BYTES, audit
 from tanist.spark.errors import SparkError
-from tests.support.messages import make_message, open_store
+from tests.support.messages import SMALL, make_message, open_store
 from tests.support.spark_stores import fill_store, read_store
 
 
@@ -85,9 +88,53 @@ def test_what_only_one_log_has_is_told_and_not_compared(
 
     assert found.is_equal
     assert found.ends[0] > found.ends[1] == found.log_end
-    assert (
-        f"goes on for {found.ends[0] - found.log_end} bytes that the other has not" in capsys.readouterr().out
-    )
+    assert f"goes on for {found.ends[0] - found.log_end} bytes that not all have" in capsys.readouterr().out
+
+
+def test_of_three_stores_the_one_that_differs_is_named(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    shutil.copytree(pair[0], tmp_path / "third")
+    flip(tmp_path / "third", 95)
+
+    found = audit(*map(str, pair), str(tmp_path / "third"))
+
+    assert (found.different_store, found.first_difference) == (str(tmp_path / "third"), 95)
+    with pytest.raises(SparkError, match="two stores or more, and one is named"):
+        audit(str(pair[0]))
+
+
+def test_indexes_and_offsets_that_differ_are_named(pair: tuple[Path, Path]) -> None:
+    stores = [str(store) for store in pair]
+    assert audit(*stores, settings=SMALL).index_problems == []
+    queue = pair[1] / "consumequeue" / "TopicB" / "1" / ("0" * 20)
+    entries = bytearray(queue.read_bytes())
+    entries[3 * 20 + 19] ^= 1
+    queue.write_bytes(entries)
+    index = min((pair[1] / "index").iterdir())
+    content = bytearray(index.read_bytes())
+    content[40 + 16 * 4 + 20 + 3] ^= 1
+    index.write_bytes(content)
+    for store, offset in zip(pair, (7, 9), strict=True):
+        (store / "config").mkdir(exist_ok=True)
+        table = ConsumerOffsetTable(offset_table={"TopicB@billing": {1: QueueOffset(offset)}})
+        (store / "config" / "consumerOffset.json").write_bytes(encode_body(table))
+
+    found = audit(*stores, settings=SMALL)
+
+    assert found.is_equal
+    assert found.index_problems == [
+        f"queue TopicB/1 differs at offset 3 in {pair[1]}",
+        f"the key index of {pair[1]} differs for the log from 0 to {PART_BYTES}",
+    ]
+    assert found.offset_problems == [f"TopicB@billing/1 is at 7 in {pair[0]} and at 9 in {pair[1]}"]
+    assert "give the broker's config" in audit(*stores).index_problems[-1]
+
+
+def test_a_queue_that_lacks_messages_is_named(pair: tuple[Path, Path]) -> None:
+    shutil.rmtree(pair[1] / "consumequeue" / "TopicB" / "0")
+
+    found = audit(*map(str, pair), settings=SMALL)
+
+    assert found.index_problems == [f"queue TopicB/0 ends at 10 in {pair[0]}, at 0 in {pair[1]}"]
 
 
 def test_logs_with_nothing_in_common_are_refused(pair: tuple[Path, Path], tmp_path: Path) -> None:

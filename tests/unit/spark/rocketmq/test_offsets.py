@@ -1,5 +1,7 @@
 """From where to where queues are read."""
 
+from typing import Any
+
 import pytest
 
 from tanist.model.route import MessageQueue
@@ -23,7 +25,7 @@ def queue(queue_id: int = 0) -> MessageQueue:
     return MessageQueue(topic="T", broker_name="a", queue_id=queue_id)
 
 
-def state(queue_id: int = 0, least: int = 10, most: int = 50, **more: int) -> QueueState:
+def state(queue_id: int = 0, least: int = 10, most: int = 50, **more: Any) -> QueueState:
     return QueueState(queue(queue_id), ("127.0.0.1:1",), least, most, **more)
 
 

@@ -1,12 +1,16 @@
 """The options of ``rocketmq``: what contradicts itself is refused before anybody is asked."""
 
+import pickle
+
 import pytest
 
+from tanist.client import Credentials
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import SQL92
 from tanist.spark.errors import SparkError
 from tanist.spark.rocketmq.offsets import Bound
 from tanist.spark.rocketmq.options import RocketMQOptions, for_batch, for_stream, read_options
+from tests.support.tls import certificate
 
 
 def read(**given: str) -> RocketMQOptions:
@@ -55,11 +59,32 @@ def test_a_filter_is_of_tags_or_of_sql() -> None:
         ({"subscribe": "A", "tags": "||"}, r"use tags separated by \|\|"),
         ({"subscribe": "A", "readFrom": "anyone"}, "use master or slave or any"),
         ({"subscribe": "A", "startingOffset": "latest"}, "did you mean startingOffsets"),
+        ({"subscribe": "A", "accessKey": "app"}, "accessKey and secretKey are one pair: give both"),
+        ({"subscribe": "A", "tlsEnable": "false", "tlsClientCertPath": "c.pem"}, "says to use no TLS"),
+        ({"subscribe": "A", "tlsClientTrustCertPath": "/none.pem"}, "tlsClientTrustCertPath.*/none.pem"),
+        ({"subscribe": "A", "commitOffsets": "true"}, "give the option group too"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(given: dict[str, str], said: str) -> None:
     with pytest.raises(SparkError, match=said):
         read(**given)
+
+
+def test_keys_and_certificates_are_taken_along_and_no_secret_is_shown() -> None:
+    found = read(subscribe="A", accessKey="app", secretKey="hidden", tlsClientTrustCertPath=certificate("ca"))
+
+    settings = found.client_settings
+    assert settings.credentials == Credentials("app", "hidden")
+    assert (settings.tls.tls_enable, settings.tls.tls_client_auth_server) == (True, True)
+    assert "hidden" not in repr(found)
+    # Spark hands it to workers so.
+    taken_along = pickle.loads(pickle.dumps(found)).client_settings
+    assert (taken_along.credentials, taken_along.tls) == (settings.credentials, settings.tls)
+
+
+def test_a_queue_in_pieces_can_not_be_committed() -> None:
+    with pytest.raises(SparkError, match="commitOffsets and minPartitions contradict each other"):
+        for_batch(read(subscribe="A", group="g", commitOffsets="true", minPartitions="9"))
 
 
 def test_a_name_server_must_be_named() -> None:

@@ -18,7 +18,7 @@ from tanist.spark.errors import SparkError
 from tanist.spark.rocketmq import pulling
 from tanist.spark.rocketmq.offsets import PullRange
 from tanist.spark.rocketmq.options import read_options
-from tanist.spark.rocketmq.pulling import Pulled, Puller, next_of, read_answer
+from tanist.spark.rocketmq.pulling import Pulled, Puller, next_of, read_answer, what_lacks
 
 QUEUE = MessageQueue(topic="T", broker_name="a", queue_id=0)
 SPAN = PullRange(QUEUE, ("old:1", "slave:2"), 10, 50)
@@ -56,11 +56,12 @@ def test_messages_that_are_gone_are_an_error_unless_loss_is_accepted() -> None:
     assert next_of(SPAN, 10, moved, fails_on_loss=False) == 30
 
 
-def test_a_replica_that_ends_too_early_is_an_error() -> None:
-    with pytest.raises(SparkError, match="ends at 5 on the replica that was asked"):
-        next_of(SPAN, 10, Pulled(b"", 5, has_moved=True), fails_on_loss=False)
-    with pytest.raises(SparkError, match="has nothing at 10, and was to be read up to 50"):
-        next_of(SPAN, 10, Pulled(b"", 10), fails_on_loss=False)
+def test_a_replica_that_ends_too_early_lacks_something() -> None:
+    ended, empty = Pulled(b"", 5, has_moved=True), Pulled(b"", 10)
+
+    assert "ends at 5 on the replica that was asked" in str(what_lacks(SPAN, 10, ended))
+    assert "has nothing at 10, and was to be read up to 50" in str(what_lacks(SPAN, 10, empty))
+    assert what_lacks(SPAN, 10, Pulled(b"", 11)) is None
 
 
 class PlayedWire:
@@ -114,3 +115,18 @@ def test_a_refusal_that_may_pass_is_waited_for_and_another_is_an_error(
     assert busy.asked == ["old:1", "slave:2", "names:9", "new:3"]
     with pytest.raises(ResponseError):
         pull(refusing)
+
+
+def test_a_slave_that_has_not_come_so_far_is_waited_for_or_another_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pulling, "WAITS_S", (0.0,))
+
+    def reply(address: str) -> Command:
+        return answer() if address == "new:3" else answer(ResponseCode.PULL_OFFSET_MOVED, 4)
+
+    wire = PlayedWire(reply)
+
+    assert pull(wire) == Pulled(b"records", 12)
+    with pytest.raises(SparkError, match="ends at 4 on the replica that was asked"):
+        pull(PlayedWire(lambda _: answer(ResponseCode.PULL_OFFSET_MOVED, 4)))

@@ -1,12 +1,14 @@
 """How far each batch of a stream goes."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tanist.model.route import MessageQueue
 from tanist.spark.errors import SparkError
 from tanist.spark.rocketmq.offsets import Bound, QueueState
+from tanist.spark.rocketmq.progress import behind_latest
 from tanist.spark.rocketmq.streaming import (
     batch_ranges,
     check_offsets,
@@ -96,3 +98,17 @@ def test_a_checkpoint_of_another_cluster_is_refused() -> None:
     with pytest.raises(SparkError, match="at 50 in queue T/a/0, which ends at 9"):
         check_offsets({queue(0): 50}, [state(0, 0, 9)], fails_on_loss=True)
     check_offsets({queue(0): 50}, [state(0, 0, 9)], fails_on_loss=False)
+
+
+def test_a_slave_that_answers_for_its_master_may_be_behind_the_checkpoint() -> None:
+    behind = replace(state(0, 0, 9), is_of_master=False)
+
+    check_offsets({queue(0): 50}, [behind], fails_on_loss=True)
+    assert next_offsets({queue(0): 50}, [behind], most=None, until=None) == {queue(0): 50}
+
+
+def test_progress_tells_how_far_a_stream_is_behind() -> None:
+    told = {"latestOffset": '{"T": {"a": {"0": 9, "1": 4}}}', "endOffset": {"T": {"a": {"0": 5}}}}
+
+    assert behind_latest(told) == {"T/a/0": 4, "T/a/1": 4}
+    assert behind_latest({"latestOffset": None, "endOffset": told["endOffset"]}) == {}
