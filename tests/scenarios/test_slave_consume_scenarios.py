@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.support.reading_sim.stage import SimStage
+from tests.support.reading_stage import SimStage
 from tests.support.scenarios import play, read_scenario
 
 PATHS = sorted(Path(__file__).parent.glob("slave_consume_*.txt"))

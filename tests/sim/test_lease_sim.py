@@ -7,7 +7,7 @@ import pytest
 
 from tanist.ha.ack_right import AckRight
 from tanist.ha.sync_state import SyncState
-from tests.support.reign_sim import run_history
+from tanist.sim.reign import run_history
 
 SEEDS = range(1500)
 FEW_SEEDS = range(300)

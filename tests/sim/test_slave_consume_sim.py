@@ -14,7 +14,7 @@ from tanist.broker.slave_consume.notes import MasterNote, SlaveNote
 from tanist.broker.slave_consume.permitted import Permitted, permitted
 from tanist.broker.slave_consume.slave_standing import SlaveStanding, SlaveState
 from tanist.model.reading import ReadRecord
-from tests.support.reading_sim.walk import LATE_CLAIMS, walk
+from tanist.sim.reading.walk import LATE_CLAIMS, walk
 
 SEEDS = range(200)
 FEW_SEEDS = range(40)

@@ -24,11 +24,11 @@ from tanist.broker.slave_consume.slave_standing import SlaveStanding, SlaveState
 from tanist.broker.slave_consume.trigger import CHECK_PERIOD_S
 from tanist.model.offsets import QueueOffset
 from tanist.model.reading import Assigned, ReadRecord, permission_name
-from tests.support.reading_sim.cables import Cables
-from tests.support.reading_sim.clockwork import Clockwork, Do, Process
-from tests.support.reading_sim.links import LinkEnd
-from tests.support.reading_sim.registry import Look, PlayedRegistry
-from tests.support.reading_sim.session import PlayedSession
+from tanist.sim.reading.cables import Cables
+from tanist.sim.reading.clockwork import Clockwork, Do, Process
+from tanist.sim.reading.links import LinkEnd
+from tanist.sim.reading.registry import Look, PlayedRegistry
+from tanist.sim.reading.session import PlayedSession
 
 KEY = "TopicA@readers"
 QUEUES = (0, 1, 2)

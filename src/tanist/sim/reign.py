@@ -35,6 +35,8 @@ class History:
     successor_end: int = 0
     acked: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
     """When each send was acknowledged, and its end."""
+    transcript: list[str] = field(default_factory=list[str])
+    """What happened, line by line."""
 
     @property
     def lost(self) -> list[tuple[float, int]]:
@@ -57,8 +59,12 @@ class World:
         self.random = random.Random(seed)
         self._longest_s = (1.0, 3.5)[seed % 2]
         self.now_s = 0.0
+        self.history = History()
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
+
+    def tell(self, who: str, what: str) -> None:
+        self.history.transcript.append(f"{self.now_s:7.3f}  {who:10}  {what}")
 
     def at(self, when_s: float, act: Callable[[], None]) -> None:
         self._count += 1
@@ -90,7 +96,7 @@ class Controller:
         self.members: frozenset[int] = members
         self.set_epoch = 1
         self.slaves: dict[int, Slave] = {}
-        self.history = History()
+        self.history = world.history
         self._alive_to_s = 0.0
         self.on_heartbeat()
 
@@ -121,6 +127,7 @@ class Controller:
             return ResponseCode.CONTROLLER_BROKER_NOT_ALIVE
         self.members = proposal.members
         self.set_epoch += 1
+        self._world.tell("controller", f"in step now: {sorted(self.members)}")
         self._world.after(0, self.elect_if_due)
         return ResponseCode.SUCCESS
 
@@ -132,6 +139,9 @@ class Controller:
         successor.is_master = True
         self.history.elected_s = self._world.now_s
         self.history.successor_end = successor.log_end
+        self._world.tell(
+            "controller", f"elects slave {successor.broker_id}, whose log ends at {successor.log_end}"
+        )
 
 
 class Slave:
@@ -185,6 +195,7 @@ class Slave:
             return
         self._link += 1
         self._sent_to = 1 << 60
+        self._world.tell(f"slave {self.broker_id}", f"loses its connection at {self.log_end}")
         # The master sees it now or later, and the slave comes back.
         self._world.after(self._world.delay_s(), lambda: self._master.when_awake(lambda: self._left(link)))
         self._world.after(1 + self._world.delay_s(), self.connect)
@@ -240,6 +251,7 @@ class Master:
 
     def _sleep(self, seconds: float) -> None:
         self._asleep_to_s = self._world.now_s + seconds
+        self._world.tell("master", f"stands still for {seconds:.3f} s at {self.log_end}")
 
     def when_awake(self, act: Callable[[], None]) -> None:
         if self._world.now_s < self._asleep_to_s:
@@ -312,6 +324,7 @@ class Master:
                 kept.append(end)
             elif self.right.may_acknowledge(end, self.clock_s):
                 self._controller.history.acked.append((self._world.now_s, end))
+                self._world.tell("master", f"acknowledges {end}")
         self._waiting = kept[-30:]
 
     def on_joined(self, slave: Slave) -> None:

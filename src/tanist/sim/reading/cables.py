@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.support.reading_sim.clockwork import Clockwork, Do, Process
+from tanist.sim.reading.clockwork import Clockwork, Do, Process
 
 DELAY_S = 0.01
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from tanist.model.reading import FULL, NONE
 from tanist.model.topics import READ, WRITE
-from tests.support.reading_sim.world import SimWorld
+from tanist.sim.reading.world import SimWorld
 
 _PERMISSIONS = {"FULL": FULL, "WRITE": WRITE, "READ": READ, "NONE": NONE}
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.reading_sim.cables import Cables, Line
-from tests.support.reading_sim.clockwork import Clockwork, Process
+from tanist.sim.reading.cables import Cables, Line
+from tanist.sim.reading.clockwork import Clockwork, Process
 
 BEAT_S = 0.4
 
@@ -23,7 +23,7 @@ class LinkEnd:
     is_open: bool = True
     life: int = field(init=False)
     _heard_s: float = field(init=False)
-    _line: Line = field(default_factory=Line, init=False)
+    line: Line = field(default_factory=Line, init=False)
 
     def __post_init__(self) -> None:
         self.life = self.owner.life
@@ -37,7 +37,7 @@ class LinkEnd:
             return
         way = (self.owner.name, other.owner.name)
         if other.owner.is_up and other.owner.life == other.life:
-            self.cables.say(way, other.owner, lambda: other.hear(what), line=other._line)
+            self.cables.say(way, other.owner, lambda: other.hear(what), line=other.line)
         elif way not in self.cables.cut:
             # Nobody is there any more: that is answered too.
             self.cables.say((other.owner.name, self.owner.name), self.owner, self.close)

@@ -6,9 +6,9 @@ from math import inf
 from typing import Any
 
 from tanist.model.reading import Assigned, ReadRecord
-from tests.support.reading_sim.cables import Cables
-from tests.support.reading_sim.clockwork import Clockwork, Do, Process
-from tests.support.reading_sim.registry import SESSION_S, Look, NoSession, PlayedRegistry, Refused
+from tanist.sim.reading.cables import Cables
+from tanist.sim.reading.clockwork import Clockwork, Do, Process
+from tanist.sim.reading.registry import SESSION_S, Look, NoSession, PlayedRegistry, Refused
 
 _HELD_SHARE = 0.9
 """How much of a session's time we count on: the registry's clock may run faster than ours."""

@@ -16,7 +16,7 @@ from tanist.broker.slave_consume.master_standing import MasterStanding
 from tanist.broker.slave_consume.slave_standing import SlaveStanding
 from tanist.model.reading import FULL, Assigned, EndedBy, GroupRole, ReadRecord, permission_name
 from tanist.model.topics import READ
-from tests.support.reading_sim.brokers import (
+from tanist.sim.reading.brokers import (
     QUEUES,
     MakeMaster,
     MakeSlave,
@@ -25,9 +25,9 @@ from tests.support.reading_sim.brokers import (
     PlayedSlave,
     Surroundings,
 )
-from tests.support.reading_sim.cables import Cables
-from tests.support.reading_sim.clockwork import Clockwork, Do
-from tests.support.reading_sim.registry import PlayedRegistry
+from tanist.sim.reading.cables import Cables
+from tanist.sim.reading.clockwork import Clockwork, Do
+from tanist.sim.reading.registry import PlayedRegistry
 
 REGISTRY = "registry"
 

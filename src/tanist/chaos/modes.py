@@ -1,0 +1,114 @@
+"""The kinds of clusters that are broken, and the processes of each. Pure."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from tanist.up.plan import BROKERS, CONTROLLER, NAME, NAMESRV, MemberPlan
+
+_SEGMENT_BYTES = 4 << 20
+"""Small files, so that a short run sees more than one."""
+
+
+class Mode(StrEnum):
+    """How a replica group agrees on who is written and read."""
+
+    CLASSIC_ASYNC = "classic-async"
+    CLASSIC_SYNC = "classic-sync"
+    SLAVE_CONSUMPTION = "slave-consumption"
+    AUTO_SWITCH = "auto-switch"
+    AUTO_SWITCH_ZOOKEEPER = "auto-switch-zookeeper"
+
+    @property
+    def has_fixed_roles(self) -> bool:
+        return self not in {Mode.AUTO_SWITCH, Mode.AUTO_SWITCH_ZOOKEEPER}
+
+    @property
+    def has_registry(self) -> bool:
+        return self not in {Mode.CLASSIC_ASYNC, Mode.CLASSIC_SYNC}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where everything is. What goes through a proxy is known by the proxy's address."""
+
+    folder: Path
+    secret: str
+    hub: str
+    """The address of all that is no broker."""
+    hosts: tuple[str, str]
+    """The address of each broker's machine."""
+    namesrv_port: int
+    controller_port: int
+    broker_ports: tuple[int, int]
+    registry: str
+    """Where brokers find the controller."""
+    replication: str
+    """Where a slave with fixed roles finds its master."""
+    zookeeper: str = ""
+
+    @property
+    def name_server(self) -> str:
+        return f"{self.hub}:{self.namesrv_port}"
+
+    def address(self, broker: int) -> str:
+        """Where a broker serves."""
+        return f"{self.hosts[broker]}:{self.broker_ports[broker]}"
+
+    def store(self, broker: int) -> Path:
+        """Where a broker keeps its log."""
+        return self.folder / BROKERS[broker]
+
+
+def plan_members(mode: Mode, layout: Layout) -> tuple[tuple[MemberPlan, ...], ...]:
+    """The processes of a mode, in the groups in which they start."""
+    names = MemberPlan(
+        NAMESRV,
+        ("namesrv",),
+        "The name server serves at ",
+        {
+            "listenPort": str(layout.namesrv_port),
+            "bindAddress": layout.hub,
+            "kvConfigPath": str(layout.folder / "kvConfig.json"),
+        },
+    )
+    first = (names, _controller(mode, layout)) if mode.has_registry else (names,)
+    return first, tuple(_broker(number, mode, layout) for number in range(len(BROKERS)))
+
+
+def _controller(mode: Mode, layout: Layout) -> MemberPlan:
+    settings = {
+        "listenPort": str(layout.controller_port),
+        "bindAddress": layout.hub,
+        "controllerStorePath": str(layout.folder / "controller"),
+    }
+    if mode is Mode.AUTO_SWITCH_ZOOKEEPER:
+        settings["coordinator"] = f"zk://{layout.zookeeper}"
+    return MemberPlan(CONTROLLER, ("controller",), "The controller serves at ", settings)
+
+
+def _broker(number: int, mode: Mode, layout: Layout) -> MemberPlan:
+    port = layout.broker_ports[number]
+    settings = {
+        "brokerClusterName": "DefaultCluster",
+        "brokerName": NAME,
+        "listenPort": str(port),
+        "haListenPort": str(port + 1),
+        "brokerIP1": layout.hosts[number],
+        "bindAddress": layout.hosts[number],
+        "namesrvAddr": layout.name_server,
+        "storePathRootDir": str(layout.store(number)),
+        "mappedFileSizeCommitLog": str(_SEGMENT_BYTES),
+        "haSecret": layout.secret,
+    }
+    if mode.has_fixed_roles:
+        master = "ASYNC_MASTER" if mode is Mode.CLASSIC_ASYNC else "SYNC_MASTER"
+        settings |= {"brokerId": str(number), "brokerRole": "SLAVE" if number else master}
+        if number:
+            settings["haMasterAddress"] = layout.replication
+    else:
+        settings |= {"enableControllerMode": "true", "controllerAddr": layout.registry}
+    if mode is Mode.SLAVE_CONSUMPTION:
+        settings["coordinator"] = f"tanist://{layout.registry}"
+    ready = f"The broker {NAME} serves at "
+    return MemberPlan(BROKERS[number], ("broker",), ready, settings, is_supervised=mode.has_registry)

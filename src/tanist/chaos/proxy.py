@@ -1,0 +1,119 @@
+"""A network between two processes that misbehaves when it is told to: silent, slow, cut, with flipped bits.
+
+What is silent keeps its connections: whoever waits hears nothing, as on a network that drops packets.
+"""
+
+import asyncio
+import random
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+_READ_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How the network behaves."""
+
+    is_silent: bool = False
+    delay_s: float = 0.0
+    """At most; how much of it is chance."""
+    flip_chance: float = 0.0
+    """That a read has one bit flipped."""
+    reset_chance: float = 0.0
+    """That a read ends its connection."""
+
+
+FAIR = Weather()
+SILENT = Weather(is_silent=True)
+FLAKY = Weather(delay_s=0.05, flip_chance=0.02, reset_chance=0.02)
+
+
+class Proxy:
+    """Passes on to ``target`` what comes to ``address``. The same seed gives the same chances."""
+
+    def __init__(self, host: str, *, seed: int) -> None:
+        self._host = host
+        self._chance = random.Random(seed)  # noqa: S311
+        self._connections: set[asyncio.Task[None]] = set()
+        self._is_passing = asyncio.Event()
+        self._is_passing.set()
+        self._weather = FAIR
+        self.target = ""
+        """Where it leads; whoever has to know the proxy's address first may set it later."""
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, self._host, 0)
+        self.address = f"{self._host}:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.close()
+        for connection in tuple(self._connections):
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def become(self, weather: Weather) -> None:
+        """Behave like this from now on. What was silent for a while may have lost bytes: it is cut then."""
+        was_silent = self._weather.is_silent
+        self._weather = weather
+        if weather.is_silent:
+            self._is_passing.clear()
+        else:
+            self._is_passing.set()
+        if was_silent and not weather.is_silent:
+            for connection in tuple(self._connections):
+                connection.cancel()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            await self._connect(reader, writer)
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            self._connections.discard(task)
+            writer.transport.abort()
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._is_passing.wait()
+        host, _, port = self.target.rpartition(":")
+        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+        try:
+            ways = [
+                asyncio.ensure_future(self._pass(reader, far_writer)),
+                asyncio.ensure_future(self._pass(far_reader, writer)),
+            ]
+            try:
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for way in ways:
+                    way.cancel()
+                await asyncio.gather(*ways, return_exceptions=True)
+        finally:
+            far_writer.transport.abort()
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(_READ_BYTES):
+                await self._is_passing.wait()
+                weather = self._weather
+                if weather.delay_s:
+                    await asyncio.sleep(self._chance.random() * weather.delay_s)
+                if self._chance.random() < weather.reset_chance:
+                    return
+                if self._chance.random() < weather.flip_chance:
+                    data = self._flip(data)
+                writer.write(data)
+                await writer.drain()
+
+    def _flip(self, data: bytes) -> bytes:
+        flipped = bytearray(data)
+        flipped[self._chance.randrange(len(flipped))] ^= 1 << self._chance.randrange(8)
+        return bytes(flipped)

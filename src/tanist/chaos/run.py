@@ -1,0 +1,170 @@
+"""One run: a cluster, clients, one fault, and the verdict on what the clients saw and the replicas hold."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from tanist.chaos.faults import Fault, Promise, forgotten_s, promise_of
+from tanist.chaos.modes import Mode
+from tanist.chaos.outage import SETTLES_US, Outage, outages
+from tanist.chaos.site import Site
+from tanist.check.history import Held, Log, merge_histories
+from tanist.check.judging import judge_files
+from tanist.check.recording import Recorder, now_us
+from tanist.check.verdict import Verdict
+from tanist.check.workload import Plan, Workload
+from tanist.errors import lone_error
+from tanist.store.reader import StoreReader
+from tanist.up.plan import NAME
+
+TOPIC = "chaos"
+_MOST_BROKEN_S = 30.0
+_LOOK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """What is done. ``seed`` gives the chances of the network and the moment of the fault."""
+
+    mode: Mode
+    fault: Fault
+    folder: Path
+    seed: int = 0
+    before_s: float = 1.5
+    broken_s: float = 5.0
+    after_s: float = 1.5
+    producers: int = 3
+    consumers: int = 2
+    rate: float = 60.0
+    zookeeper: str = ""
+
+
+class Result(msgspec.Struct, kw_only=True, rename="camel"):
+    """What came of a run."""
+
+    mode: str
+    fault: str
+    seed: int
+    verdict: Verdict
+    sends: Outage
+    reads: Outage
+    broken_promises: list[str]
+
+    @property
+    def is_sound(self) -> bool:
+        return self.verdict.is_sound and not self.broken_promises
+
+
+async def run(plan: RunPlan, on_step: Callable[[str], None] = lambda _: None) -> Result:
+    """Break one thing while clients work, mend it, and judge. Raises what keeps the cluster from starting."""
+    history = plan.folder / "history"
+    site = Site(
+        plan.folder,
+        plan.mode,
+        seed=plan.seed,
+        has_hosts=plan.fault.needs_hosts,
+        zookeeper=plan.zookeeper,
+    )
+    on_step("starting")
+    async with site:
+        workload = Workload(
+            Plan(
+                namesrv=site.name_server,
+                folder=history,
+                topic=TOPIC,
+                producers=plan.producers,
+                consumers=plan.consumers,
+                rate=plan.rate,
+                # Whoever is to read on while nobody can write needs something left to read.
+                read_pause_s=plan.consumers / (plan.producers * plan.rate) * 1.3,
+            )
+        )
+        with lone_error():
+            async with asyncio.TaskGroup() as group:
+                working = group.create_task(workload.run())
+                await _break(plan, site, workload, on_step)
+                await asyncio.sleep(plan.after_s)
+                workload.end()
+                on_step("reading the rest")
+        files = working.result()
+        await site.wait_in_step()
+        await site.stop()
+        files.append(_write_logs(site.stores, history / "replicas.jsonl"))
+    on_step("judging")
+    sends, reads = outages(merge_histories(files))
+    return Result(
+        mode=plan.mode.value,
+        fault=plan.fault.value,
+        seed=plan.seed,
+        verdict=judge_files(files),
+        sends=sends,
+        reads=reads,
+        broken_promises=_broken(promise_of(plan.mode, plan.fault), sends, reads),
+    )
+
+
+async def _break(plan: RunPlan, site: Site, workload: Workload, on_step: Callable[[str], None]) -> None:
+    await asyncio.sleep(plan.before_s)
+    on_step(f"{plan.fault}")
+    workload.fault(plan.fault.value, forgets_s=forgotten_s(plan.mode, plan.fault))
+    await site.strike(plan.fault)
+    await _stay_broken(plan, workload)
+    on_step("healing")
+    await site.heal(plan.fault)
+    await site.wait_in_step()
+    workload.fault(plan.fault.value, is_over=True)
+
+
+async def _stay_broken(plan: RunPlan, workload: Workload) -> None:
+    """For the plan's time, and on a busy machine for longer: until what is promised to go on has done so."""
+    await asyncio.sleep(SETTLES_US / 1e6)
+    before = workload.counts
+    await asyncio.sleep(max(plan.broken_s - SETTLES_US / 1e6, 0.0))
+    promise = promise_of(plan.mode, plan.fault)
+    promised = (promise.sends, promise.reads)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_MOST_BROKEN_S):
+            await _until(
+                lambda: all(
+                    now > then or not is_promised
+                    for is_promised, now, then in zip(promised, workload.counts, before, strict=True)
+                )
+            )
+
+
+async def _until(is_so: Callable[[], bool]) -> None:
+    while not is_so():  # noqa: ASYNC110 - it is a count that grows by the hundred a second.
+        await asyncio.sleep(_LOOK_S)
+
+
+def _write_logs(stores: dict[str, Path], path: Path) -> Path:
+    """What each replica holds in the end, read from its files."""
+    with Recorder(path) as recorder:
+        for replica, root in stores.items():
+            ends: dict[str, tuple[int, int]] = {}
+            with StoreReader(root) as reader:
+                for record in reader.records():
+                    if record.topic != TOPIC:
+                        continue
+                    queue = f"{TOPIC}@{NAME}:{record.queue_id}"
+                    recorder.write(
+                        Held(now_us(), replica, queue, record.queue_offset, bytes(record.body).decode())
+                    )
+                    first, _ = ends.get(queue, (record.queue_offset, 0))
+                    ends[queue] = first, record.queue_offset + 1
+            for queue, (first, end) in ends.items():
+                recorder.write(Log(now_us(), replica, queue, first, end))
+    return path
+
+
+def _broken(promise: Promise, sends: Outage, reads: Outage) -> list[str]:
+    said = [("send", promise.sends, sends), ("read", promise.reads, reads)]
+    return [
+        f"nobody could {what} while it was broken, and the design says somebody can"
+        for what, is_promised, outage in said
+        if is_promised and not outage.done_while_broken
+    ]

@@ -1,0 +1,74 @@
+"""Which cluster can have which fault, and what is promised meanwhile."""
+
+from pathlib import Path
+
+import pytest
+
+from tanist.chaos.faults import Fault, Promise, faults_of, forgotten_s, promise_of
+from tanist.chaos.modes import Layout, Mode, plan_members
+
+
+def layout(**changes: str) -> Layout:
+    return Layout(
+        folder=Path("/chaos"),
+        secret="not told",
+        hub="10.0.0.254",
+        hosts=("10.0.0.1", "10.0.0.2"),
+        namesrv_port=9876,
+        controller_port=9878,
+        broker_ports=(10911, 11911),
+        registry="10.0.0.254:7000",
+        replication="10.0.0.254:7001",
+        **changes,
+    )
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_registry_is_broken_only_where_there_is_one(mode: Mode) -> None:
+    assert (Fault.KILL_REGISTRY in faults_of(mode)) == mode.has_registry
+    assert (Fault.FLAKY_REPLICATION in faults_of(mode)) == mode.has_fixed_roles
+
+
+@pytest.mark.parametrize(
+    ("mode", "promise"),
+    [
+        (Mode.CLASSIC_ASYNC, Promise(sends=False, reads=False)),
+        (Mode.CLASSIC_SYNC, Promise(sends=False, reads=False)),
+        (Mode.SLAVE_CONSUMPTION, Promise(sends=False, reads=True)),
+        (Mode.AUTO_SWITCH, Promise(sends=True, reads=True)),
+        (Mode.AUTO_SWITCH_ZOOKEEPER, Promise(sends=True, reads=True)),
+    ],
+)
+def test_without_a_master_goes_on_what_the_mode_is_for(mode: Mode, promise: Promise) -> None:
+    assert promise_of(mode, Fault.KILL_MASTER) == promise
+
+
+def test_a_master_that_waits_for_its_slave_promises_no_sends_without_it() -> None:
+    assert not promise_of(Mode.CLASSIC_SYNC, Fault.KILL_SLAVE).sends
+    assert promise_of(Mode.CLASSIC_ASYNC, Fault.KILL_SLAVE).sends
+
+
+def test_offsets_are_forgotten_only_where_no_replica_goes_on() -> None:
+    assert forgotten_s(Mode.CLASSIC_SYNC, Fault.KILL_MASTER) > 0
+    assert forgotten_s(Mode.AUTO_SWITCH, Fault.KILL_MASTER) == 0
+    assert forgotten_s(Mode.AUTO_SWITCH, Fault.KILL_BOTH) > 0
+
+
+def test_brokers_find_their_registry_and_their_master_through_the_proxies() -> None:
+    (_, controller), brokers = plan_members(Mode.SLAVE_CONSUMPTION, layout())
+    assert controller.settings["listenPort"] == "9878"
+    assert {broker.settings["coordinator"] for broker in brokers} == {"tanist://10.0.0.254:7000"}
+    assert brokers[1].settings["haMasterAddress"] == "10.0.0.254:7001"
+    assert brokers[0].settings["bindAddress"] == "10.0.0.1"
+
+
+def test_a_classic_pair_has_no_registry_and_no_parent_processes() -> None:
+    (names,), brokers = plan_members(Mode.CLASSIC_ASYNC, layout())
+    assert names.name == "namesrv"
+    assert [broker.settings["brokerRole"] for broker in brokers] == ["ASYNC_MASTER", "SLAVE"]
+    assert not any(broker.is_supervised for broker in brokers)
+
+
+def test_a_controller_is_told_of_its_zookeeper() -> None:
+    (_, controller), _ = plan_members(Mode.AUTO_SWITCH_ZOOKEEPER, layout(zookeeper="zk:2181/chaos"))
+    assert controller.settings["coordinator"] == "zk://zk:2181/chaos"
