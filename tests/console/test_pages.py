@@ -1,4 +1,7 @@
-"""The console in a real browser, beside a real pair: log in, see who is read, kill the master, watch."""
+"""The console in a real browser, over a cluster of ``tanist up``: one story, and a picture of each page.
+
+The pictures are kept in pytest's cache, ``.pytest_cache/d/console-pages``, for whoever changes a page.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,9 +9,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tanist.model.groups import SubscriptionGroupConfig
+from tanist.model.offsets import QueueOffset
+from tanist.protocol import Command, RequestCode, ResponseCode
+from tanist.protocol.bodies import encode_body
+from tanist.protocol.headers.offsets import UpdateConsumerOffsetRequest
 from tests.support import partners
-from tests.support.console_process import ConsoleProcess
-from tests.support.fixed_pair import FixedPair
+from tests.support.up_process import UpProcess
+from tests.support.wire import Wire
 
 # As root there is no sandbox to be had; the rest keeps it from asking the world for anything.
 _FLAGS = [
@@ -21,6 +29,8 @@ _FLAGS = [
     "--disable-sync",
 ]
 _PATIENCE_MS = 20_000
+_TOPIC, _GROUP, _KEY = "OrderTopic", "billing", "o-17"
+_IS_TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
 @pytest.fixture
@@ -31,52 +41,151 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.mark.takes(30)
 @pytest.mark.partner("chromium")
-def test_who_looks_sees_the_slave_be_read_when_the_master_dies(tmp_path: Path, browser: Browser) -> None:
-    with FixedPair(tmp_path) as pair, ConsoleProcess(tmp_path, pair.names.address) as console:
-        page = browser.new_page(viewport={"width": 1280, "height": 860})
+def test_an_operator_sends_finds_resets_kills_the_master_and_sees_the_switch(
+    tmp_path: Path, browser: Browser, pytestconfig: pytest.Config
+) -> None:
+    assert pytestconfig.cache is not None
+    pictures = pytestconfig.cache.mkdir("console-pages")
+    with UpProcess(tmp_path) as cluster:
+        page = browser.new_page(viewport={"width": 1280, "height": 860}, base_url=cluster.console)
+        page.set_default_timeout(_PATIENCE_MS)
         wrongs: list[str] = []
         page.on("pageerror", lambda error: wrongs.append(str(error)))
         page.on("console", lambda told: wrongs.append(told.text) if told.type == "error" else None)
-        log_in(page, console, "/slave-consumption")
-
-        live = page.locator("#live")
-        expect(live).to_contain_text("The master is read.", timeout=_PATIENCE_MS)
-        expect(live).to_contain_text("Nothing has happened yet")
-        pair.kill_master()
-        # Nobody loads the page again: it is told.
-        expect(live).to_contain_text("Consumers read from the slave", timeout=_PATIENCE_MS)
-        expect(live).to_contain_text(
-            "the master is gone: its conditions held in all checks", timeout=_PATIENCE_MS
-        )
-
+        log_in(page, cluster, "/topics")
+        message = send_and_find(page)
+        plan = reset_and_undo(page, cluster.master)
+        kill_the_master(page)
         keyboard_reaches_every_page(page)
-        for path in ("/", "/brokers", "/replication", "/topics", "/groups", "/audit"):
-            page.goto(console.address.rstrip("/") + path)
-            expect(page.locator("h1")).to_be_visible()
-            page.screenshot(path=tmp_path / f"{path.strip('/') or 'overview'}.png", full_page=True)
-        is_too_wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-        page.set_viewport_size({"width": 390, "height": 800})
-        for path in ("/", "/slave-consumption", "/brokers"):
-            page.goto(console.address.rstrip("/") + path)
-            assert page.evaluate(is_too_wide) is False, path
+        take_pictures(
+            page,
+            pictures,
+            {
+                "overview": "/",
+                "brokers": "/brokers",
+                "broker": f"/brokers/{cluster.slave}",
+                "replication": "/replication",
+                "slave-consumption": "/slave-consumption",
+                "topics": "/topics",
+                "topic": f"/topics/{_TOPIC}",
+                "groups": "/groups",
+                "group": f"/groups/{_GROUP}",
+                "messages": f"/messages?topic={_TOPIC}&begin=-1h",
+                "message": message,
+                "dead-letters": "/dead-letters",
+                "dead-letters-of": f"/dead-letters/{_GROUP}",
+                "resets": "/resets",
+                "reset": plan,
+                "alarms": "/alarms",
+                "machine": "/machine",
+                "audit": "/audit",
+            },
+        )
         assert wrongs == []
 
 
-def log_in(page: Page, console: ConsoleProcess, target: str) -> None:
-    page.goto(console.address.rstrip("/") + target)
-    page.get_by_label("Name").fill(console.user)
-    page.get_by_label("Password").fill(console.password)
+def log_in(page: Page, cluster: UpProcess, target: str) -> None:
+    page.goto(target)
+    page.get_by_label("Name").fill(cluster.user)
+    page.get_by_label("Password").fill(cluster.password)
     page.keyboard.press("Enter")
     page.wait_for_url(f"**{target}")
+
+
+def send_and_find(page: Page) -> str:
+    """Make a topic, send a message to it, and search for that by its key; the path of its page."""
+    page.get_by_text("Make a topic, or change one").click()
+    page.get_by_label("Name", exact=True).fill(_TOPIC)
+    page.get_by_label("Queues on each broker").fill("1")
+    page.get_by_role("button", name="Make it so").click()
+    expect(page.get_by_role("status")).to_contain_text(f"{_TOPIC} has 1 queue on")
+    # The page is told when the console has seen the topic.
+    page.get_by_role("link", name=_TOPIC).click()
+    page.get_by_text("Send a test message").click()
+    page.get_by_label("Keys, separated by blanks").fill(_KEY)
+    page.get_by_role("button", name="Send it").click()
+    expect(page.get_by_role("status")).to_contain_text("SEND_OK")
+
+    page.get_by_role("link", name="Messages", exact=True).click()
+    page.get_by_label("Topic").fill(_TOPIC)
+    page.get_by_label("Key", exact=True).fill(_KEY)
+    page.keyboard.press("Enter")
+    page.locator("tbody a").click()
+    expect(page.locator("pre.body")).to_have_text("a test message")
+    return page.url
+
+
+def reset_and_undo(page: Page, master: str) -> str:
+    """Move a group that has consumed the message, look at it first, and plan the way back."""
+    with Wire(master) as wire:
+        for command in (
+            Command.request(
+                RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+                body=encode_body(SubscriptionGroupConfig(group_name=_GROUP)),
+            ),
+            Command.request(
+                RequestCode.UPDATE_CONSUMER_OFFSET,
+                UpdateConsumerOffsetRequest(
+                    consumer_group=_GROUP, topic=_TOPIC, queue_id=0, consumer_offset=QueueOffset(1)
+                ),
+            ),
+        ):
+            assert wire.ask(command).code == ResponseCode.SUCCESS
+    page.goto(f"/resets?group={_GROUP}&topic={_TOPIC}")
+    page.get_by_label("To", exact=True).fill("earliest")
+    page.get_by_role("button", name="Plan").click()
+    expect(page.locator("#live")).to_contain_text("Nothing is changed yet")
+    expect(page.locator("#live .figures div").first).to_contain_text("1 messages")
+    plan = page.url
+    page.get_by_label("to say that you mean it").fill(_GROUP)
+    page.get_by_role("button", name="Move the group").click()
+    page.get_by_role("button", name="Plan the way back").click()
+    expect(page.locator(".lead").first).to_contain_text("back")
+    page.get_by_label("to say that you mean it").fill(_GROUP)
+    page.get_by_role("button", name="Move the group").click()
+    expect(page.get_by_role("status")).to_contain_text("applied")
+    return plan
+
+
+def kill_the_master(page: Page) -> None:
+    page.get_by_role("link", name="This machine").click()
+    page.get_by_role("button", name="Kill the master").click()
+    expect(page.get_by_role("status")).to_contain_text("broker-1 is killed")
+    page.get_by_role("link", name="Slave consumption").click()
+    live = page.locator("#live")
+    # Nobody loads the page again: it is told.
+    expect(live).to_contain_text("Consumers read from the slave", timeout=_PATIENCE_MS)
+    expect(live).to_contain_text(
+        "the master is gone: its conditions held in all checks", timeout=_PATIENCE_MS
+    )
 
 
 def keyboard_reaches_every_page(page: Page) -> None:
     """The first stop leads past the bar, the next ones are the pages."""
     page.reload()
     reached: list[str] = []
-    for _ in range(10):
+    for _ in range(15):
         page.keyboard.press("Tab")
         reached.append(str(page.evaluate("document.activeElement.getAttribute('href')")))
     assert reached[0] == "#content"
-    assert {"/", "/brokers", "/replication", "/slave-consumption", "/topics", "/groups"} <= set(reached)
+    wanted = (
+        "/ /brokers /replication /slave-consumption /topics /groups /messages /dead-letters /resets /alarms"
+    )
+    assert set(wanted.split()) <= set(reached)
+
+
+def take_pictures(page: Page, folder: Path, paths: dict[str, str]) -> None:
+    """Each page in light and dark, and on a phone, where none is wider than the screen."""
+    for name, path in paths.items():
+        page.goto(path)
+        expect(page.locator("h1")).to_be_visible()
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=folder / f"{name}-{scheme}.png", full_page=True)
+        page.set_viewport_size({"width": 390, "height": 800})
+        page.emulate_media(color_scheme="light")
+        page.screenshot(path=folder / f"{name}-phone.png", full_page=True)
+        assert page.evaluate(_IS_TOO_WIDE) is False, path
+        page.set_viewport_size({"width": 1280, "height": 860})

@@ -1,24 +1,32 @@
 """What the handlers of pages and REST work with, and the questions both ask."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from tanist.admin.cluster import consumer_connections, topic_route, topic_stats
+from tanist.admin.groups import all_producers
 from tanist.client.session.wire import Wire
 from tanist.clock import Clock
 from tanist.console.access.audit import AuditLog
 from tanist.console.access.login_limit import LoginLimit
 from tanist.console.access.sessions import SessionStore
 from tanist.console.access.users import Users
+from tanist.console.alarm_desk import AlarmDesk
+from tanist.console.certificates import CertificateDesk
+from tanist.console.change_desk import ChangeDesk
+from tanist.console.errors import NotSeenYet, Unknown
+from tanist.console.message_desk import MessageDesk
 from tanist.console.reset_desk import ResetDesk
 from tanist.console.views.brokers import BrokerPage, broker_page
 from tanist.console.views.groups import GroupPage, group_page, groups_of_topic, is_known_group
+from tanist.console.views.replication import Replication, replication_view
 from tanist.console.views.topics import TopicPage, topic_page, topic_row
 from tanist.console.watching.lookups import Lookups
-from tanist.console.watching.snapshot import Snapshot
+from tanist.console.watching.role_changes import RoleWatch
+from tanist.console.watching.snapshot import BrokerLook, Snapshot
 from tanist.console.watching.watcher import Watcher
 from tanist.errors import MQError, ResponseError
 from tanist.up.control import Act, ClusterState, Order, give_order
@@ -26,14 +34,6 @@ from tanist.up.control import Act, ClusterState, Order, give_order
 _T = TypeVar("_T")
 
 _FIRST_LOOK_S = 5.0
-
-
-class NotSeenYet(MQError):
-    """The console has not looked at the cluster yet."""
-
-
-class Unknown(MQError):
-    """What was asked for is not there."""
 
 
 @dataclass(slots=True)
@@ -53,6 +53,25 @@ class Desk:
     """Where the cluster takes orders that ``tanist up`` runs; None if it is another one."""
     hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     """Passwords are checked two at a time: each check takes 16 MiB."""
+    certificates: CertificateDesk | None = None
+    """None if no folder of results was given."""
+    alarms: AlarmDesk = field(default_factory=AlarmDesk)
+    roles: RoleWatch = field(default_factory=RoleWatch)
+    messages: MessageDesk = field(init=False)
+    changes: ChangeDesk = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.messages = MessageDesk(self.wire, self.lookups, self.clock)
+        self.changes = ChangeDesk(self.wire, self.clock)
+        self.watcher.observe(self.alarms.on_snapshot)
+        self.watcher.observe(self._on_roles)
+
+    def _on_roles(self, snapshot: Snapshot) -> dict[str, str]:
+        self.roles.on_snapshot(snapshot)
+        return {}
+
+    async def replication(self) -> Replication:
+        return replication_view(await self.snapshot(), self.roles.changes)
 
     async def snapshot(self) -> Snapshot:
         """What was seen last. Raises NotSeenYet."""
@@ -89,7 +108,20 @@ class Desk:
             )
         )
         tables = dict(zip((look.name for look in speakers), stats, strict=True))
-        return topic_page(snapshot, row, route, tables, groups_of_topic(snapshot, topic))
+        groups, producers = groups_of_topic(snapshot, topic), await self._producers(speakers)
+        return topic_page(snapshot, row, route, tables, groups=groups, producers=producers)
+
+    async def _producers(self, brokers: Sequence[BrokerLook]) -> list[str]:
+        """The producer groups that are connected to these, as far as they tell."""
+        told = await asyncio.gather(
+            *(
+                self._told(
+                    ("producers", look.address), lambda look=look: all_producers(self.wire, look.address)
+                )
+                for look in brokers
+            )
+        )
+        return sorted({group for table in told if not isinstance(table, str) for group in table.producers})
 
     async def group(self, group: str) -> GroupPage:
         """One group: a question to each replica group."""

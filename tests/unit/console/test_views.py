@@ -274,11 +274,13 @@ def test_a_topics_page_has_its_route_and_what_its_queues_hold() -> None:
     stats = TopicStatsTable(
         offset_table=ObjectKeyed({queue: QueueStats(min_offset=QueueOffset(5), max_offset=QueueOffset(105))})
     )
-    page = topic_page(snapshot(), row, route, {GROUP: stats, "broker-b": "no answer"}, [CONSUMERS])
+    page = topic_page(
+        snapshot(), row, route, {GROUP: stats, "broker-b": "no answer"}, groups=[CONSUMERS], producers=[]
+    )
     assert page.message_count == 100
     assert [(each.permission, each.addresses) for each in page.routes] == [("RW", {0: MASTER, 1: SLAVE})]
     assert page.queue_failures == ["broker-b: no answer"]
-    lost = topic_page(snapshot(), row, "no route", {}, [])
+    lost = topic_page(snapshot(), row, "no route", {}, groups=[], producers=[])
     assert (lost.route_failure, lost.routes) == ("no route", [])
 
 

@@ -5,14 +5,18 @@ import base64
 from collections.abc import Awaitable, Callable
 
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from tanist.console import desk
 from tanist.console.access.audit import AuditEntry, AuditFailed, AuditLog
 from tanist.console.access.login_limit import PER_ADDRESS, WINDOW_S
 from tanist.console.access.sessions import IDLE_S
+from tanist.console.change_desk import ChangeDesk
+from tanist.console.errors import Partly
 from tanist.console.watching.lookups import KEPT_S
 from tanist.console.web.guard import MAX_NAME_CHARS
 from tanist.console.web.login import local_path
+from tanist.console.web.proxy import BehindProxy
 from tanist.protocol import Command
 from tests.support.console_views import CONSUMERS, TOPIC, dead_master, master, slave, snapshot
 from tests.support.console_web import OPERATOR, PASSWORD, VIEWER, Answer, Browser, PlayedConsole
@@ -29,8 +33,15 @@ PAGES = [
     "/topics?all=1&q=RETRY",
     "/groups",
     f"/groups/{CONSUMERS}",
+    "/messages",
+    "/dead-letters",
+    f"/dead-letters/{CONSUMERS}",
+    "/alarms",
+    "/certificates",
     "/audit",
 ]
+NEED_MORE = {"/machine", "/resets", "/resets/{plan}", "/messages", "/messages/{id}"}
+"""Questions that need more than a look at a cluster that is made up."""
 END = f"/slave-consumption/{GROUP}/end"
 
 
@@ -84,8 +95,107 @@ def test_an_empty_cluster_says_how_to_fill_it() -> None:
         "/slave-consumption": "No group has a registry",
         "/topics": "No topic was made yet.",
         "/groups": "No consumer has come yet.",
+        "/messages": "Nothing is searched for yet.",
+        "/alarms": "Nothing is the matter.",
+        "/certificates": "Nothing is there yet.",
+        "/dead-letters": "No group has given up on a message.",
     }.items():
         assert words in ask(page, console=PlayedConsole(empty)).words
+
+
+@pytest.mark.parametrize(
+    ("proxies", "proto", "is_secure"),
+    [
+        (["10.1.1.1"], "https", True),
+        (["10.1.1.1"], "http", False),
+        (["10.9.9.9"], "https", False),
+        ([], "https", False),
+    ],
+)
+def test_the_cookie_is_secure_if_a_proxy_that_is_trusted_says_tls(
+    proxies: list[str], proto: str, is_secure: bool
+) -> None:
+    console = PlayedConsole(snapshot(), proxies=proxies)
+
+    async def visit(browser: Browser) -> Answer:
+        form = {"name": OPERATOR, "password": PASSWORD}
+        return await browser.post(
+            "/login", form, x_forwarded_proto=proto, x_forwarded_for="1.1.1.1, 10.7.7.7"
+        )
+
+    answer = console.run(visit)
+    assert ("Secure" in answer.headers["set-cookie"]) is is_secure
+    assert ("strict-transport-security" in answer.headers) is is_secure
+    assert console.audit.last[0].address == ("10.7.7.7" if "10.1.1.1" in proxies else "10.1.1.1")
+
+
+@pytest.mark.parametrize(
+    ("lines", "client", "scheme"),
+    [
+        ([], "10.1.1.1", "http"),
+        (
+            [("for", "6.6.6.6"), ("proto", "https"), ("for", "10.7.7.7"), ("proto", "http")],
+            "10.7.7.7",
+            "http",
+        ),
+        ([("for", "6.6.6.6"), ("for", "5.5.5.5, 10.7.7.7"), ("proto", "http, https")], "10.7.7.7", "https"),
+    ],
+)
+def test_of_many_lines_only_the_one_that_the_proxy_added_is_believed(
+    lines: list[tuple[str, str]], client: str, scheme: str
+) -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+        seen.append((scope["client"][0], scope["scheme"]))
+
+    async def receive() -> Message:
+        raise AssertionError
+
+    async def send(_message: Message) -> None:
+        raise AssertionError
+
+    headers = [(f"x-forwarded-{name}".encode(), value.encode()) for name, value in lines]
+    scope = {"type": "http", "scheme": "http", "client": ("10.1.1.1", 1), "headers": headers}
+    asyncio.run(BehindProxy(app, ["10.1.1.1"])(scope, receive, send))
+    assert seen == [(client, scheme)]
+
+
+@pytest.mark.parametrize(
+    "key", ["fileReservedTime", "deleteWhen", "diskMaxUsedSpaceRatio", "diskSpaceCleanForciblyRatio"]
+)
+def test_a_setting_that_deletes_messages_is_changed_by_who_typed_the_address(key: str) -> None:
+    async def visit(browser: Browser) -> Answer:
+        await browser.log_in()
+        sent = {"key": key, "value": "1", "confirm": ""}
+        csrf = await browser.csrf()
+        return await browser.post_json(f"/api/v1/brokers/{MASTER}/settings", sent, x_csrf_token=csrf)
+
+    answer = PlayedConsole(snapshot()).run(visit)
+    assert (answer.status, "type" in answer.json["error"]) == (409, True)
+
+
+def test_a_change_that_was_made_in_part_is_written_down_so_and_is_no_refusal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def change(*_: object, **__: object) -> str:
+        raise Partly("orders has 1 queue on broker-a; not on broker-b: no")
+
+    monkeypatch.setattr(ChangeDesk, "update_topic", change)
+    console = PlayedConsole(snapshot())
+
+    async def visit(browser: Browser) -> tuple[Answer, str]:
+        await browser.log_in()
+        csrf = await browser.csrf()
+        sent = {"topic": "new", "queues": 1, "permission": "RW"}
+        answer = await browser.post_json("/api/v1/topics", sent, x_csrf_token=csrf)
+        await browser.post("/topics", {"topic": "new", "queues": "1", "permission": "RW", "csrf": csrf})
+        return answer, (await browser.get("/topics")).words
+
+    answer, page = console.run(visit)
+    assert (answer.status, "not on broker-b" in answer.json["error"]) == (502, True)
+    assert "Done only in part" in page
+    assert console.audit.last[0].outcome == "partly"
 
 
 def test_a_login_leads_where_somebody_wanted_to_go() -> None:
@@ -309,7 +419,7 @@ def test_the_openapi_document_describes_what_rest_answers() -> None:
             for method, operation in operations.items():
                 schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
                 name = schema["$ref"].rpartition("/")[2]
-                if method == "get" and path not in {"/machine", "/resets", "/resets/{plan}"}:
+                if method == "get" and path not in NEED_MORE:
                     answer = await browser.get("/api/v1" + path.format(**targets))
                     described = document["components"]["schemas"][name]["properties"]
                     assert answer.status == 200, path

@@ -4,6 +4,7 @@ import re
 from functools import cache
 
 from tanist.broker import BrokerSettings
+from tanist.broker.settings import UPDATABLE_KEYS
 from tanist.config import HIDDEN, to_properties
 from tanist.console.views.base import Level, View
 from tanist.console.watching.history import rate_of
@@ -50,6 +51,8 @@ class Setting(View, frozen=True, kw_only=True):
     value: str
     default: str | None
     is_changed: bool
+    is_editable: bool
+    """Whether it can be changed here; the broker decides whether it is."""
 
 
 class BrokerPage(View, frozen=True, kw_only=True):
@@ -132,6 +135,7 @@ def settings_of(config: dict[str, str]) -> list[Setting]:
             value=HIDDEN if value and _SECRET.search(key) else value,
             default=defaults.get(key),
             is_changed=key in defaults and value != defaults[key],
+            is_editable=key in UPDATABLE_KEYS and not _SECRET.search(key),
         )
         for key, value in config.items()
     ]

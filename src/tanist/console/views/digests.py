@@ -7,6 +7,7 @@ import msgspec
 
 from tanist.console.views.base import View
 from tanist.console.views.brokers import brokers_view
+from tanist.console.views.dead_letters import dead_letters_view
 from tanist.console.views.groups import groups_view
 from tanist.console.views.overview import overview
 from tanist.console.views.replication import replication_view
@@ -21,6 +22,7 @@ _MAKERS: dict[str, Callable[[Snapshot], View]] = {
     "slave-consumption": slave_consumption_view,
     "topics": lambda snapshot: topics_view(snapshot, are_all_shown=True),
     "groups": groups_view,
+    "dead-letters": dead_letters_view,
 }
 
 

@@ -1,7 +1,10 @@
 """Replication: who follows whom, how far behind, in which epoch, and who was turned away."""
 
+from collections.abc import Sequence
+
 from tanist.console.views.base import Level, View, worst
 from tanist.console.views.brokers import broker_state
+from tanist.console.watching.role_changes import RoleChange
 from tanist.console.watching.snapshot import BrokerLook, Snapshot
 from tanist.protocol.bodies.replication import OPEN_END, EpochCache, HAConnectionView
 
@@ -84,6 +87,8 @@ class ReplicaGroupView(View, frozen=True, kw_only=True):
     epochs: list[EpochRow]
     refused: list[Refused]
     refused_counts: dict[str, int]
+    role_changes: list[RoleChange]
+    """Those that this console saw, the newest first."""
 
 
 class Replication(View, frozen=True, kw_only=True):
@@ -93,12 +98,15 @@ class Replication(View, frozen=True, kw_only=True):
     groups: list[ReplicaGroupView]
 
 
-def replication_view(snapshot: Snapshot) -> Replication:
-    groups = [_group(name, snapshot.group(name)) for name in snapshot.names]
+def replication_view(snapshot: Snapshot, changes: Sequence[RoleChange] = ()) -> Replication:
+    groups = [
+        _group(name, snapshot.group(name), [change for change in changes if change.group == name])
+        for name in snapshot.names
+    ]
     return Replication(taken_ms=snapshot.taken_ms, groups=groups)
 
 
-def _group(name: str, looks: list[BrokerLook]) -> ReplicaGroupView:
+def _group(name: str, looks: list[BrokerLook], changes: list[RoleChange]) -> ReplicaGroupView:
     master = next((look for look in looks if look.is_master and look.is_up), None)
     ha = None if master is None else master.ha
     controlled = None if ha is None else ha.controlled
@@ -130,6 +138,7 @@ def _group(name: str, looks: list[BrokerLook]) -> ReplicaGroupView:
         epochs=[] if epochs is None else _epochs(epochs),
         refused=sorted(refused, key=lambda peer: -peer.at_ms)[:20],
         refused_counts=_counts(looks),
+        role_changes=changes,
     )
 
 

@@ -82,6 +82,8 @@ class TopicPage(View, frozen=True, kw_only=True):
     message_count: int
     groups: list[str]
     """The groups that have offsets in it."""
+    producers: list[str]
+    """The producer groups that are connected to its brokers; none of them says what it sends to."""
 
 
 def topics_view(snapshot: Snapshot, *, search: str = "", are_all_shown: bool = False) -> Topics:
@@ -107,7 +109,9 @@ def topic_page(
     row: TopicRow,
     route: TopicRouteData | str,
     stats: Mapping[str, TopicStatsTable | str],
+    *,
     groups: Sequence[str],
+    producers: Sequence[str],
 ) -> TopicPage:
     """One topic, with its route and what the queues of each broker hold; a text is why that is not known."""
     queues = [
@@ -131,6 +135,7 @@ def topic_page(
         queue_failures=[f"{name}: {reason}" for name, reason in stats.items() if isinstance(reason, str)],
         message_count=sum(queue.max_offset - queue.min_offset for queue in queues),
         groups=list(groups),
+        producers=list(producers),
     )
 
 

@@ -1,13 +1,13 @@
 """Asking the cluster: one question to a name server, and a bounded number to each broker.
 
-A quick look asks each broker three things. A thorough one asks five more, three of them only of the
-broker of a group that has its topics and offsets. Brokers that vanish are remembered for a while, so that
-what is gone is seen.
+A quick look asks each broker three things. A thorough one asks six more, three of them only of the broker
+of a group that has its topics and offsets, and of that one what each group gave up on. Brokers that vanish
+are remembered for a while, so that what is gone is seen.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -20,18 +20,28 @@ from tanist.admin.cluster import (
     group_configs,
     runtime_info,
     topic_configs,
+    topic_stats,
 )
 from tanist.admin.replication import ha_status
 from tanist.admin.roles import read_assignments
 from tanist.admin.slave_consume import slave_consume_ledger, slave_consume_status
 from tanist.client.session.wire import Wire
 from tanist.clock import Clock
-from tanist.console.watching.snapshot import BrokerLook, BrokerTables, Place, Snapshot, speaker_of
+from tanist.console.watching.snapshot import (
+    BrokerLook,
+    BrokerTables,
+    DeadLetterCount,
+    Place,
+    Snapshot,
+    speaker_of,
+)
 from tanist.coord import open_registry
 from tanist.errors import MQError, ResponseError
 from tanist.log import ToldFailures
 from tanist.model.reading import Assigned
 from tanist.model.route import ClusterInfo
+from tanist.model.topics import DLQ_PREFIX, TopicConfig
+from tanist.protocol.bodies.stats import TopicStatsTable
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +49,8 @@ _T = TypeVar("_T")
 
 QUICK_CALLS, TABLE_CALLS = 3, 6
 """How many questions a broker is asked at most in a quick look, and besides in a thorough one."""
+MAX_DEAD_LETTER_TOPICS = 32
+"""Of so many groups a thorough look asks what they gave up on, a question each."""
 LEDGER_ENTRIES = 50
 REMEMBERED_MS = 10 * 60_000
 _AT_A_TIME = 8
@@ -79,6 +91,7 @@ class Gatherer:
         return Snapshot(
             taken_ms=now_ms,
             name_server=self._name_servers[0],
+            name_servers=tuple(self._name_servers),
             failure=failure,
             brokers=tuple(sorted(looks, key=lambda look: (look.name, look.broker_id, look.address))),
             call_count=self._calls,
@@ -190,14 +203,28 @@ class Gatherer:
             ledger = await self._optional(slave_consume_ledger(wire, address, LEDGER_ENTRIES))
         if not is_speaker:
             return BrokerTables(config=config, epochs=epochs, ledger=ledger)
+        topics = await self._optional(topic_configs(wire, address)) or old.topics
         return BrokerTables(
             config=config,
             epochs=epochs,
             ledger=ledger,
-            topics=await self._optional(topic_configs(wire, address)) or old.topics,
+            topics=topics,
             groups=await self._optional(group_configs(wire, address)) or old.groups,
             consume=await self._optional(broker_consume_stats(wire, address)) or old.consume,
+            dead_letters=await self._dead_letters(address, topics),
         )
+
+    async def _dead_letters(
+        self, address: str, topics: Mapping[str, TopicConfig]
+    ) -> dict[str, DeadLetterCount]:
+        """By group, what it gave up on. Only groups that ever did have a topic for it."""
+        found: dict[str, DeadLetterCount] = {}
+        names = sorted(topic for topic in topics if topic.startswith(DLQ_PREFIX))
+        for topic in names[:MAX_DEAD_LETTER_TOPICS]:
+            stats = await self._optional(topic_stats(self._wire, address, topic))
+            if stats is not None:
+                found[topic.removeprefix(DLQ_PREFIX)] = _count(stats)
+        return found
 
     async def _optional(self, asked: Awaitable[_T]) -> _T | None:
         """The answer, or nothing: brokers of RocketMQ do not know all questions."""
@@ -209,6 +236,15 @@ class Gatherer:
     async def _counted(self, asked: Awaitable[_T]) -> _T:
         self._calls += 1
         return await asked
+
+
+def _count(stats: TopicStatsTable) -> DeadLetterCount:
+    queues = stats.offset_table.values()
+    return DeadLetterCount(
+        kept_count=sum(queue.max_offset - queue.min_offset for queue in queues),
+        total_count=sum(queue.max_offset for queue in queues),
+        last_ms=max((queue.last_update_timestamp_ms for queue in queues), default=0),
+    )
 
 
 def _unlisted(assigned: Assigned, neighbour: Place, now_ms: int) -> Place:

@@ -25,6 +25,15 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """When it was listed or answered last."""
 
 
+class DeadLetterCount(msgspec.Struct, frozen=True, kw_only=True):
+    """What a group gave up on, on one broker."""
+
+    kept_count: int
+    total_count: int
+    """Since its topic was made; those that are deleted by now too."""
+    last_ms: int
+
+
 class BrokerTables(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked less often, because it is long or hardly changes."""
 
@@ -34,6 +43,8 @@ class BrokerTables(msgspec.Struct, frozen=True, kw_only=True):
     topics: dict[str, TopicConfig] = {}
     groups: dict[str, SubscriptionGroupConfig] = {}
     consume: BrokerConsumeStats | None = None
+    dead_letters: dict[str, DeadLetterCount] = {}
+    """By group."""
 
 
 class BrokerLook(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +103,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     taken_ms: int
     name_server: str
     """The one that answered, or that was asked last."""
+    name_servers: tuple[str, ...] = ()
+    """All that were given."""
     failure: str | None = None
     """Why no name server answered; then the brokers are those that were known before."""
     brokers: tuple[BrokerLook, ...] = ()

@@ -24,6 +24,8 @@ READY_S = 3 * UNWATCHED_S
 
 Look = Callable[..., Awaitable[Snapshot]]
 Digests = Callable[[Snapshot], Mapping[str, str]]
+Observer = Callable[[Snapshot], Mapping[str, str]]
+"""Is shown each look, and says how views of its own look now, as digests do."""
 
 
 class Watcher:
@@ -34,6 +36,7 @@ class Watcher:
         self._digests = digests
         self._clock = clock
         self._recorder = Recorder()
+        self._observers: list[Observer] = []
         self._snapshot: Snapshot | None = None
         self._told: Mapping[str, str] = {}
         self._changed = asyncio.Condition()
@@ -62,6 +65,10 @@ class Watcher:
         if self._clock.now_ms() - seen.taken_ms > READY_S * 1000:
             return "the last look at the cluster is too old"
         return None
+
+    def observe(self, observer: Observer) -> None:
+        """Have somebody see every look before others hear of it."""
+        self._observers.append(observer)
 
     def touch(self) -> None:
         """Note that somebody looks at a page."""
@@ -147,7 +154,10 @@ class Watcher:
 
     async def _publish(self, snapshot: Snapshot) -> None:
         self._recorder.on_snapshot(snapshot)
+        told = dict(self._digests(snapshot))
+        for observer in self._observers:
+            told |= observer(snapshot)
         async with self._changed:
             self._snapshot = snapshot
-            self._told = self._digests(snapshot)
+            self._told = told
             self._changed.notify_all()

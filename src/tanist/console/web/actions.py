@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TypeVar, get_origin
 
 import msgspec
 from starlette.requests import Request
@@ -12,9 +12,9 @@ from starlette.routing import BaseRoute, Route
 from tanist.admin.slave_consume import end_slave_consume, slave_consume_status
 from tanist.console.access.audit import AuditEntry, AuditFailed
 from tanist.console.access.sessions import Session
-from tanist.console.desk import Unknown
+from tanist.console.errors import BadRequest, Partly, Refused, Unknown
 from tanist.console.views.slave_consumption import slave_consumption_view
-from tanist.console.web.forms import read_body, read_form
+from tanist.console.web.forms import read_body, read_fields
 from tanist.console.web.guard import API, address_of, desk_of, operators, user_of
 from tanist.errors import MQError, ResponseError
 from tanist.up.control import Act, OrderFailed
@@ -23,11 +23,7 @@ _log = logging.getLogger(__name__)
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
-_MAX_REASON_CHARS = 500
-
-
-class Refused(MQError):
-    """A change that is not made; the text says why."""
+MAX_REASON_CHARS = 500
 
 
 async def act(
@@ -67,6 +63,10 @@ async def act(
     except (Refused, ResponseError) as refusal:
         note_after("refused", str(refusal))
         raise
+    except Partly as error:
+        note_after("partly", str(error))
+        desk.watcher.look_soon()
+        raise
     except MQError as error:
         note_after("failed", str(error))
         raise
@@ -90,7 +90,7 @@ class EndRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 @operators
 async def end_reading(request: Request) -> Response:
     """Have the master of a group be read again whose slave does not come back."""
-    group, asked = request.path_params["group"], await _read(request)
+    group, asked = request.path_params["group"], await read_request(request, EndRequest)
 
     async def change() -> str:
         check_typed(asked.confirm, group)
@@ -102,7 +102,7 @@ async def end_reading(request: Request) -> Response:
             raise Refused(f"{group} has no slave consumption that an operator could end")
         wire = desk_of(request).wire
         status = await slave_consume_status(wire, found.ending.master)
-        return await end_slave_consume(wire, status, reason=asked.reason[:_MAX_REASON_CHARS])
+        return await end_slave_consume(wire, status, reason=asked.reason[:MAX_REASON_CHARS])
 
     return await answered(
         request,
@@ -124,10 +124,7 @@ def _machine(act: Act) -> Callable[[Request], Awaitable[Response]]:
     @operators
     async def order(request: Request) -> Response:
         """Kill a process of the cluster that ``tanist up`` runs as a crash would, or start it again."""
-        if request.url.path.startswith(API):
-            asked = await read_json(request, MachineOrder)
-        else:
-            asked = MachineOrder(whom=(await read_form(request)).get("whom", ""))
+        asked = await read_request(request, MachineOrder)
 
         async def change() -> str:
             try:
@@ -161,7 +158,7 @@ async def answered(
     except MQError as error:
         if is_api:
             raise
-        done = f"Not done: {error}"
+        done = f"{'Done only in part' if isinstance(error, Partly) else 'Not done'}: {error}"
     if is_api:
         return JSONResponse({"done": done})
     session = request.scope["session"]
@@ -170,21 +167,19 @@ async def answered(
     return RedirectResponse(back, status_code=303)
 
 
-async def _read(request: Request) -> EndRequest:
-    if request.url.path.startswith(API):
-        return await read_json(request, EndRequest)
-    form = await read_form(request)
-    return EndRequest(confirm=form.get("confirm", ""), reason=form.get("reason", ""))
-
-
-class BadRequest(MQError):
-    """What was sent makes no sense."""
-
-
-async def read_json(request: Request, kind: type[_T]) -> _T:
-    """What REST was sent. Raises BadRequest."""
+async def read_request(request: Request, kind: type[_T]) -> _T:
+    """What REST or a form sent; a field that a form leaves out is as by default. Raises BadRequest."""
     try:
-        return msgspec.json.decode(await read_body(request), type=kind)
+        if request.url.path.startswith(API):
+            return msgspec.json.decode(await read_body(request), type=kind)
+        fields = await read_fields(request)
+        known = {field.name: field for field in msgspec.structs.fields(kind)}
+        given: dict[str, object] = {name: value for name, value in fields if name in known}
+        for name, field in known.items():
+            if get_origin(field.type) is list:
+                given[name] = [value for found, value in fields if found == name]
+        # Numbers come as text in a form, and boxes that are ticked as "on".
+        return msgspec.convert(given, kind, strict=False)
     except msgspec.MsgspecError as error:
         raise BadRequest(str(error)) from error
 

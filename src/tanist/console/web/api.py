@@ -9,17 +9,42 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tanist.console.access.audit import AuditEntry
+from tanist.console.alarm_desk import Alarms
+from tanist.console.certificates import Results
 from tanist.console.views.base import View
 from tanist.console.views.brokers import BrokerPage, Brokers, brokers_view
+from tanist.console.views.dead_letters import DeadLetters, DeadLettersOfGroup
 from tanist.console.views.groups import GroupPage, Groups, groups_view
+from tanist.console.views.messages import MessagePage, Messages
 from tanist.console.views.overview import Overview, overview
-from tanist.console.views.replication import Replication, replication_view
+from tanist.console.views.replication import Replication
 from tanist.console.views.resets import ResetPage, Resets
 from tanist.console.views.slave_consumption import SlaveConsumption, slave_consumption_view
 from tanist.console.views.topics import TopicPage, Topics, topics_view
 from tanist.console.watching.history import History
 from tanist.console.web.actions import EndRequest, MachineOrder, end_reading, kill_member, restart_member
+from tanist.console.web.certificates import VerifyRequest, verify
+from tanist.console.web.certificates import look as look_at_results
+from tanist.console.web.changes import (
+    DeleteRequest,
+    SettingChange,
+    TestMessage,
+    TopicUpdate,
+    change_setting,
+    delete_topic,
+    send_test,
+    update_topic,
+)
 from tanist.console.web.guard import desk_of, operators, viewers
+from tanist.console.web.messages import (
+    ResendRequest,
+    export,
+    look_at,
+    look_at_group,
+    look_at_groups,
+    look_for,
+    resend,
+)
 from tanist.console.web.openapi import Operation, describe
 from tanist.console.web.resets import (
     ApplyRequest,
@@ -33,6 +58,7 @@ from tanist.console.web.resets import (
     reject,
     undo,
 )
+from tanist.console.web.search import SEARCH, search_of
 from tanist.up.control import Act, ClusterState
 
 PREFIX = "/api/v1"
@@ -74,7 +100,7 @@ async def _broker(request: Request) -> BrokerPage:
 
 
 async def _replication(request: Request) -> Replication:
-    return replication_view(await desk_of(request).snapshot())
+    return await desk_of(request).replication()
 
 
 async def _slave_consumption(request: Request) -> SlaveConsumption:
@@ -82,8 +108,8 @@ async def _slave_consumption(request: Request) -> SlaveConsumption:
 
 
 async def _topics(request: Request) -> Topics:
-    search, are_all_shown = request.query_params.get("q", ""), "all" in request.query_params
-    return topics_view(await desk_of(request).snapshot(), search=search, are_all_shown=are_all_shown)
+    wanted, snapshot = search_of(request), await desk_of(request).snapshot()
+    return topics_view(snapshot, search=wanted.text, are_all_shown=wanted.are_all_shown)
 
 
 async def _topic(request: Request) -> TopicPage:
@@ -91,8 +117,8 @@ async def _topic(request: Request) -> TopicPage:
 
 
 async def _groups(request: Request) -> Groups:
-    search, are_all_shown = request.query_params.get("q", ""), "all" in request.query_params
-    return groups_view(await desk_of(request).snapshot(), search=search, are_all_shown=are_all_shown)
+    wanted, snapshot = search_of(request), await desk_of(request).snapshot()
+    return groups_view(snapshot, search=wanted.text, are_all_shown=wanted.are_all_shown)
 
 
 async def _group(request: Request) -> GroupPage:
@@ -109,13 +135,24 @@ async def _history(request: Request) -> History:
     return desk.watcher.history
 
 
+async def _alarms(request: Request) -> Alarms:
+    await desk_of(request).snapshot()
+    return desk_of(request).alarms.view
+
+
 async def _audit(request: Request) -> Audit:
     return Audit(entries=desk_of(request).audit.last)
 
 
-_SEARCH = {
-    "q": "Only those that hold this in their name.",
-    "all": "Those of retries and of the system too.",
+_SPAN = {
+    "begin": "From when on: -2h, a time of UTC, or milliseconds.",
+    "end": "Until when; now by default.",
+}
+_MESSAGE = {
+    "topic": "The topic; not needed for the id of a place.",
+    "id": "The id of a message: that of its place, or with its topic the one that its producer gave.",
+    "key": "A key of the message.",
+    **_SPAN,
 }
 
 ENDPOINTS: Sequence[Endpoint] = (
@@ -130,15 +167,24 @@ ENDPOINTS: Sequence[Endpoint] = (
         _slave_consumption,
     ),
     Endpoint(
-        Operation("/topics", "Topics", Topics, query=_SEARCH),
+        Operation("/topics", "Topics", Topics, query=SEARCH),
         _topics,
     ),
     Endpoint(Operation("/topics/{topic}", "One topic, its route and queues", TopicPage), _topic),
-    Endpoint(Operation("/groups", "Consumer groups", Groups, query=_SEARCH), _groups),
+    Endpoint(Operation("/groups", "Consumer groups", Groups, query=SEARCH), _groups),
     Endpoint(Operation("/groups/{group}", "One group, queue by queue, and its members", GroupPage), _group),
+    Endpoint(Operation("/messages", "Messages by id, key or time", Messages, query=_MESSAGE), look_for),
+    Endpoint(Operation("/messages/{id}", "One message, and who consumed it", MessagePage), look_at),
+    Endpoint(Operation("/dead-letters", "Groups that gave up on messages", DeadLetters), look_at_groups),
+    Endpoint(
+        Operation("/dead-letters/{group}", "What a group gave up on", DeadLettersOfGroup, query=_SPAN),
+        look_at_group,
+    ),
     Endpoint(Operation("/resets", "Orders that brokers know, and plans of this console", Resets), look_list),
     Endpoint(Operation("/resets/{plan}", "One plan, and what became of it", ResetPage), look_one),
     Endpoint(Operation("/machine", "The processes that tanist up runs", ClusterState), _machine),
+    Endpoint(Operation("/alarms", "What is the matter, what was, and by which rules", Alarms), _alarms),
+    Endpoint(Operation("/certificates", "What Spark jobs wrote down", Results), look_at_results),
     Endpoint(Operation("/history", "Figures of the last minutes", History), _history),
     Endpoint(
         Operation("/audit", "The last changes", Audit, is_for_operators=True), _audit, is_for_operators=True
@@ -151,6 +197,12 @@ def _change(path: str, summary: str, body: type[msgspec.Struct]) -> Operation:
 
 
 CHANGES: Sequence[tuple[Operation, Callable[[Request], Awaitable[Response]]]] = (
+    (_change("/dead-letters/{group}/resend", "Give a group its dead letters again", ResendRequest), resend),
+    (_change("/topics", "Make a topic, or change it", TopicUpdate), update_topic),
+    (_change("/topics/{topic}/delete", "Delete a topic and its messages", DeleteRequest), delete_topic),
+    (_change("/topics/{topic}/send", "Send a test message", TestMessage), send_test),
+    (_change("/brokers/{address}/settings", "Change a setting of a broker", SettingChange), change_setting),
+    (_change("/certificates/{name}/verify", "Check a store again", VerifyRequest), verify),
     (_change("/resets", "Plan a reset; nothing is changed", PlanRequest), plan),
     (_change("/resets/{plan}/apply", "Move the group as planned", ApplyRequest), apply),
     (_change("/resets/{plan}/undo", "Plan the way back; nothing is changed", ReasonRequest), undo),
@@ -189,5 +241,6 @@ async def show_document(_request: Request) -> Response:
 ROUTES: list[BaseRoute] = [
     *(Route(PREFIX + endpoint.operation.path, _handler(endpoint), methods=["GET"]) for endpoint in ENDPOINTS),
     *(Route(PREFIX + operation.path, handler, methods=["POST"]) for operation, handler in CHANGES),
+    Route(PREFIX + "/dead-letters/{group}/export", export, methods=["GET"]),
     Route(f"{PREFIX}/openapi.json", show_document, methods=["GET"]),
 ]

@@ -1,6 +1,7 @@
 """The application: its routes, and what becomes of what goes wrong in one."""
 
 import logging
+from collections.abc import Collection
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -11,10 +12,23 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from tanist.console.access.audit import AuditFailed
-from tanist.console.desk import Desk, NotSeenYet, Unknown
+from tanist.console.desk import Desk
+from tanist.console.errors import BadRequest, NotSeenYet, Partly, Refused, Unknown
 from tanist.console.reset_desk import NoPlan
-from tanist.console.web import actions, api, events, health, login, pages, resets
+from tanist.console.web import (
+    actions,
+    api,
+    certificates,
+    changes,
+    events,
+    health,
+    login,
+    messages,
+    pages,
+    resets,
+)
 from tanist.console.web.guard import LocalHosts, SafeHeaders, find_session, refusal
+from tanist.console.web.proxy import BehindProxy
 from tanist.console.web.templating import HERE
 from tanist.errors import MQError
 
@@ -24,21 +38,29 @@ _STATUSES: tuple[tuple[type[MQError], int], ...] = (
     (Unknown, 404),
     (NoPlan, 404),
     (NotSeenYet, 503),
-    (actions.BadRequest, 400),
-    (actions.Refused, 409),
+    (BadRequest, 400),
+    (Refused, 409),
+    (Partly, 502),
     (AuditFailed, 500),
 )
 _SERVER_FAILED = 500
 
 
-def make_app(desk: Desk, *, is_local: bool = False) -> ASGIApp:
-    """The console around ``desk``; a local one is for browsers of this machine."""
+def make_app(desk: Desk, *, is_local: bool = False, proxies: Collection[str] = ()) -> ASGIApp:
+    """The console around ``desk``.
+
+    A local one is for browsers of this machine, unless a proxy brings others: ``proxies`` are the addresses
+    of those that are believed.
+    """
     app = Starlette(
         routes=[
             *login.ROUTES,
             *pages.ROUTES,
             *actions.ROUTES,
             *resets.ROUTES,
+            *messages.ROUTES,
+            *changes.ROUTES,
+            *certificates.ROUTES,
             *api.ROUTES,
             *events.ROUTES,
             *health.ROUTES,
@@ -53,6 +75,8 @@ def make_app(desk: Desk, *, is_local: bool = False) -> ASGIApp:
     app.state.desk = desk
     app.state.streams = events.Streams()
     # Around all of it: the answer to what goes wrong unforeseen is made outside of any middleware within.
+    if proxies:
+        return BehindProxy(SafeHeaders(app), proxies)
     return SafeHeaders(LocalHosts(app) if is_local else app)
 
 

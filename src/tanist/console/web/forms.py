@@ -28,11 +28,14 @@ async def read_body(request: Request) -> bytes:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form. Raises HTTPException 400 if it is none."""
+    """The fields of a form, of which each is there once. Raises HTTPException 400 if it is none."""
+    return dict(await read_fields(request))
+
+
+async def read_fields(request: Request) -> list[tuple[str, str]]:
+    """The fields of a form as they came; several may have one name."""
     body = await read_body(request)
     try:
-        return dict(
-            parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
-        )
+        return parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
     except (UnicodeDecodeError, ValueError) as error:
         raise HTTPException(400, "what was sent is no form") from error

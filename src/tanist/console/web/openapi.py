@@ -70,10 +70,10 @@ def _operation(operation: Operation, schemas: Mapping[type, Any]) -> dict[str, A
     answers: dict[str, Any] = {
         "200": {"description": "The answer", "content": _content(schemas[operation.answer])},
         "401": {"description": "Nobody is logged in", "content": problem},
+        "404": {"description": "It is not there", "content": problem},
+        "502": {"description": "A broker did not do it; others may have", "content": problem},
         "503": {"description": "The cluster was not looked at yet", "content": problem},
     }
-    if names:
-        answers["404"] = {"description": "It is not there", "content": problem}
     if operation.is_for_operators:
         answers["403"] = {"description": "For operators", "content": problem}
     described: dict[str, Any] = {
@@ -88,11 +88,11 @@ def _operation(operation: Operation, schemas: Mapping[type, Any]) -> dict[str, A
         ],
         "responses": answers,
     }
+    if operation.query or operation.body is not None:
+        answers["400"] = {"description": "What was sent makes no sense", "content": problem}
     if operation.body is not None:
         described["requestBody"] = {"required": True, "content": _content(schemas[operation.body])}
-        answers["400"] = {"description": "What was sent makes no sense", "content": problem}
         answers["409"] = {"description": "Refused; nothing was changed", "content": problem}
-        answers["502"] = {"description": "A broker did not do it", "content": problem}
     return described
 
 

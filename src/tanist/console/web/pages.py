@@ -1,16 +1,19 @@
 """The pages, each with an address of its own."""
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from tanist.console.change_desk import GRAVE_KEYS
 from tanist.console.views.brokers import brokers_view
+from tanist.console.views.epoch_timeline import epoch_timeline
 from tanist.console.views.groups import groups_view
 from tanist.console.views.overview import overview
-from tanist.console.views.replication import replication_view
 from tanist.console.views.slave_consumption import slave_consumption_view
 from tanist.console.views.topics import topics_view
 from tanist.console.web.guard import desk_of, operators, viewers
+from tanist.console.web.search import search_of
 from tanist.console.web.templating import page
 from tanist.up.control import Act
 
@@ -30,13 +33,15 @@ async def show_brokers(request: Request) -> Response:
 @viewers
 async def show_broker(request: Request) -> Response:
     view = await desk_of(request).broker(request.path_params["address"])
-    return page(request, "broker.html", view=view, live="brokers")
+    return page(request, "broker.html", view=view, live="brokers", grave_keys=sorted(GRAVE_KEYS))
 
 
 @viewers
 async def show_replication(request: Request) -> Response:
-    view = replication_view(await desk_of(request).snapshot())
-    return page(request, "replication.html", view=view, live="replication")
+    view = await desk_of(request).replication()
+    # Made of numbers and escaped parts; see there.
+    timelines = {group.name: Markup(epoch_timeline(group.epochs)) for group in view.groups}  # noqa: S704
+    return page(request, "replication.html", view=view, timelines=timelines, live="replication")
 
 
 @viewers
@@ -47,22 +52,16 @@ async def show_slave_consumption(request: Request) -> Response:
 
 @viewers
 async def show_topics(request: Request) -> Response:
-    search, are_all_shown = request.query_params.get("q", ""), "all" in request.query_params
-    view = topics_view(await desk_of(request).snapshot(), search=search, are_all_shown=are_all_shown)
-    return page(request, "topics.html", view=view, live="topics", search=search, are_all_shown=are_all_shown)
-
-
-@viewers
-async def show_topic(request: Request) -> Response:
-    view = await desk_of(request).topic(request.path_params["topic"])
-    return page(request, "topic.html", view=view, live="topics")
+    wanted, snapshot = search_of(request), await desk_of(request).snapshot()
+    view = topics_view(snapshot, search=wanted.text, are_all_shown=wanted.are_all_shown)
+    return page(request, "topics.html", view=view, live="topics", wanted=wanted, names=snapshot.names)
 
 
 @viewers
 async def show_groups(request: Request) -> Response:
-    search, are_all_shown = request.query_params.get("q", ""), "all" in request.query_params
-    view = groups_view(await desk_of(request).snapshot(), search=search, are_all_shown=are_all_shown)
-    return page(request, "groups.html", view=view, live="groups", search=search, are_all_shown=are_all_shown)
+    wanted, snapshot = search_of(request), await desk_of(request).snapshot()
+    view = groups_view(snapshot, search=wanted.text, are_all_shown=wanted.are_all_shown)
+    return page(request, "groups.html", view=view, live="groups", wanted=wanted)
 
 
 @viewers
@@ -77,6 +76,12 @@ async def show_machine(request: Request) -> Response:
     return page(request, "machine.html", view=view, live="brokers")
 
 
+@viewers
+async def show_alarms(request: Request) -> Response:
+    await desk_of(request).snapshot()
+    return page(request, "alarms.html", view=desk_of(request).alarms.view, live="alarms")
+
+
 @operators
 async def show_audit(request: Request) -> Response:
     return page(request, "audit.html", entries=desk_of(request).audit.last, live=None)
@@ -89,9 +94,9 @@ ROUTES: list[BaseRoute] = [
     Route("/replication", show_replication, methods=["GET"]),
     Route("/slave-consumption", show_slave_consumption, methods=["GET"]),
     Route("/topics", show_topics, methods=["GET"]),
-    Route("/topics/{topic}", show_topic, methods=["GET"]),
     Route("/groups", show_groups, methods=["GET"]),
     Route("/groups/{group}", show_group, methods=["GET"]),
     Route("/machine", show_machine, methods=["GET"]),
+    Route("/alarms", show_alarms, methods=["GET"]),
     Route("/audit", show_audit, methods=["GET"]),
 ]

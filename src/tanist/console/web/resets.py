@@ -11,17 +11,14 @@ from starlette.routing import BaseRoute, Route
 from tanist.admin.resets.plan import Plan
 from tanist.admin.resets.refused import ResetRefused
 from tanist.console.access.sessions import Session
+from tanist.console.errors import Refused
 from tanist.console.views.resets import ResetPage, Resets
-from tanist.console.web.actions import Refused, act, answered, check_typed, read_json
-from tanist.console.web.forms import read_form
+from tanist.console.web.actions import MAX_REASON_CHARS, act, answered, check_typed, read_request
 from tanist.console.web.guard import API, desk_of, operators, user_of, viewers
 from tanist.console.web.templating import page
 from tanist.errors import MQError
 
 _T = TypeVar("_T")
-_S = TypeVar("_S", bound=msgspec.Struct)
-
-_MAX_REASON_CHARS = 500
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,7 +67,7 @@ async def show_one(request: Request) -> Response:
 
 @operators
 async def plan(request: Request) -> Response:
-    asked = await _read(request, PlanRequest)
+    asked = await read_request(request, PlanRequest)
     desk = desk_of(request)
 
     async def make() -> Plan:
@@ -80,7 +77,7 @@ async def plan(request: Request) -> Response:
             topic=asked.topic.strip(),
             target=asked.target.strip(),
             caller=user_of(request).name,
-            reason=asked.reason[:_MAX_REASON_CHARS],
+            reason=asked.reason[:MAX_REASON_CHARS],
         )
 
     return await _planned(request, make, action="plan reset", subject=f"{asked.group} in {asked.topic}")
@@ -99,7 +96,7 @@ async def undo(request: Request) -> Response:
 
 @operators
 async def apply(request: Request) -> Response:
-    asked = await _read(request, ApplyRequest)
+    asked = await read_request(request, ApplyRequest)
     desk, plan_id = desk_of(request), request.path_params["plan"]
     group = desk.resets.find(plan_id).group
 
@@ -111,7 +108,7 @@ async def apply(request: Request) -> Response:
                 plan_id,
                 name_server=name_server,
                 caller=user_of(request).name,
-                reason=asked.reason[:_MAX_REASON_CHARS],
+                reason=asked.reason[:MAX_REASON_CHARS],
             )
         )
 
@@ -123,7 +120,7 @@ async def apply(request: Request) -> Response:
 def _decision(*, is_approved: bool) -> Callable[[Request], Awaitable[Response]]:
     @operators
     async def decide(request: Request) -> Response:
-        asked = await _read(request, ReasonRequest)
+        asked = await read_request(request, ReasonRequest)
         desk, order_id = desk_of(request), request.path_params["order"]
 
         async def change() -> str:
@@ -134,7 +131,7 @@ def _decision(*, is_approved: bool) -> Callable[[Request], Awaitable[Response]]:
                     name_server=name_server,
                     decider=user_of(request).name,
                     is_approved=is_approved,
-                    reason=asked.reason[:_MAX_REASON_CHARS],
+                    reason=asked.reason[:MAX_REASON_CHARS],
                 )
             )
 
@@ -179,15 +176,6 @@ async def _refusing(asked: Awaitable[_T]) -> _T:
         return await asked
     except ResetRefused as refusal:
         raise Refused(str(refusal)) from refusal
-
-
-async def _read(request: Request, kind: type[_S]) -> _S:
-    """What REST or a form sent. Raises BadRequest."""
-    if request.url.path.startswith(API):
-        return await read_json(request, kind)
-    form = await read_form(request)
-    known = {field.name: form.get(field.name, "") for field in msgspec.structs.fields(kind)}
-    return kind(**known)
 
 
 ROUTES: list[BaseRoute] = [

@@ -6,28 +6,34 @@ import logging
 import secrets
 import socket
 import tempfile
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Collection, Generator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import uvicorn
+from prometheus_client import CollectorRegistry
 
-from tanist.admin.asking import asking
+from tanist.admin.asking import Access, asking
 from tanist.client.settings import Credentials
 from tanist.clock import SystemClock
 from tanist.console.access.audit import AuditLog
 from tanist.console.access.login_limit import LoginLimit
 from tanist.console.access.sessions import SessionStore
 from tanist.console.access.users import Users
+from tanist.console.alarm_desk import AlarmDesk
+from tanist.console.alarms.webhook import Webhook
+from tanist.console.certificates import CertificateDesk
 from tanist.console.desk import Desk
 from tanist.console.reset_desk import ResetDesk
 from tanist.console.views.digests import digests
+from tanist.console.watching.figures import console_metrics
 from tanist.console.watching.gathering import Gatherer
 from tanist.console.watching.lookups import Lookups
 from tanist.console.watching.watcher import Watcher
 from tanist.console.web.app import make_app
 from tanist.errors import ConfigError
+from tanist.metrics import OnDemand, serving_metrics
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +56,17 @@ class ConsoleOptions:
     audit_log: Path | None = None
     plans: Path | None = None
     """Where plans of resets are kept; without it, until the console ends."""
+    metrics: tuple[str, int] | None = None
+    """Host and port at which Prometheus is answered, who does not log in."""
+    certificates: Path | None = None
+    """Where Spark jobs write their results."""
+    webhook: str | None = field(default=None, repr=False)
+    """Who is told of alarms; the address may hold a secret."""
+    webhook_secret: str | None = field(default=None, repr=False)
+    proxies: Collection[str] = ()
+    """Addresses of proxies that are believed who asks, and whether over TLS."""
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
     control: Path | None = None
     """Where the cluster takes orders that ``tanist up`` runs, if it is one."""
     credentials: Credentials | None = field(default=None, repr=False)
@@ -59,7 +76,10 @@ class ConsoleOptions:
 async def serving(options: ConsoleOptions) -> AsyncGenerator[str]:
     """Serve while the block lasts; the address at which. Raises ConfigError if the port is taken."""
     clock = SystemClock()
-    async with asking(options.credentials) as wire, _plans_folder(options.plans) as plans:
+    webhook = None
+    if options.webhook is not None:
+        webhook = Webhook(options.webhook, clock, secret=options.webhook_secret)
+    async with asking(Access(options.credentials)) as wire, _plans_folder(options.plans) as plans:
         gatherer = Gatherer(wire, options.name_servers, clock, coordinator=options.coordinator)
         watcher = Watcher(gatherer.look, digests, clock)
         lookups = Lookups(clock)
@@ -74,24 +94,61 @@ async def serving(options: ConsoleOptions) -> AsyncGenerator[str]:
             resets=ResetDesk(wire, plans, clock, lookups),
             clock=clock,
             control=options.control,
+            certificates=(
+                None if options.certificates is None else CertificateDesk(options.certificates, clock)
+            ),
+            alarms=AlarmDesk(webhook),
         )
         with _bound(options) as listener:
             host, port = listener.getsockname()[:2]
-            async with watcher.watching(), _served(desk, listener):
+            address = f"{f'[{host}]' if ':' in host else host}:{port}"
+            async with (
+                _telling(webhook),
+                watcher.watching(),
+                _served(desk, listener, options),
+                _measured(options, watcher, address),
+            ):
                 _log.info("console serves host=%s port=%d", host, port)
-                yield f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+                scheme = "http" if options.tls_certificate is None else "https"
+                yield f"{scheme}://{address}/"
 
 
 @asynccontextmanager
-async def _served(desk: Desk, listener: socket.socket) -> AsyncGenerator[None]:
+async def _measured(options: ConsoleOptions, watcher: Watcher, address: str) -> AsyncGenerator[None]:
+    if options.metrics is None:
+        yield
+        return
+    registry, clock = CollectorRegistry(), SystemClock()
+    registry.register(OnDemand(lambda: console_metrics(address, watcher.snapshot, now_ms=clock.now_ms())))
+    async with serving_metrics(registry, *options.metrics):
+        yield
+
+
+@asynccontextmanager
+async def _telling(webhook: Webhook | None) -> AsyncGenerator[None]:
+    """Tell alarms while the block lasts."""
+    async with asyncio.TaskGroup() as tasks:
+        telling = None if webhook is None else tasks.create_task(webhook.run())
+        try:
+            yield
+        finally:
+            if telling is not None:
+                telling.cancel()
+
+
+@asynccontextmanager
+async def _served(desk: Desk, listener: socket.socket, options: ConsoleOptions) -> AsyncGenerator[None]:
     config = uvicorn.Config(
-        make_app(desk, is_local=listener.getsockname()[0] in _LOCAL),
+        make_app(desk, is_local=listener.getsockname()[0] in _LOCAL, proxies=options.proxies),
+        ssl_certfile=options.tls_certificate,
+        ssl_keyfile=options.tls_key,
         log_config=None,
         access_log=False,
         lifespan="off",
         ws="none",
         server_header=False,
-        # Nobody is believed who says that he comes from elsewhere: the limit on logins counts addresses.
+        # Nobody is believed here who says that he comes from elsewhere, since the limit on logins counts
+        # addresses; of proxies that are named it is read in proxy.py.
         proxy_headers=False,
         timeout_graceful_shutdown=_STOP_S,
         limit_concurrency=_MAX_CONNECTIONS,

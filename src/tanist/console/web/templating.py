@@ -33,6 +33,7 @@ def _environment() -> Environment:
         "percent": shown.percent,
         "yes_no": shown.yes_no,
         "in_path": lambda text: quote(str(text), safe=":"),
+        "in_query": lambda text: quote(str(text), safe=""),
     }
     return environment
 
@@ -40,7 +41,7 @@ def _environment() -> Environment:
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """Render a page for whoever asks: the layout shows who that is, and what is to be told once."""
     session = request.scope.get("session")
-    is_local = request.app.state.desk.control is not None
+    desk = request.app.state.desk
     told: list[str] = [] if session is None else session.take_told()
     text = (
         _environment()
@@ -49,7 +50,9 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
             path=request.url.path,
             session=session,
             told=told,
-            is_local=is_local,
+            is_local=desk.control is not None,
+            has_certificates=desk.certificates is not None,
+            alarm_count=desk.alarms.board.firing_count,
             version=__version__,
             **values,
         )

@@ -1,0 +1,190 @@
+"""The console beside a broker with 200 topics and 200 groups: its pages, its memory, and what it asks.
+
+Whether viewers slow the broker down is measured as the time that the broker works: with one page that lies
+open, for which the console looks every two seconds, and with many viewers who load pages all the time.
+"""
+
+import http.client
+import json
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import psutil
+
+from bench.processes import cpu_s
+from bench.table import Row
+from tanist.model.groups import SubscriptionGroupConfig
+from tanist.model.offsets import QueueOffset
+from tanist.protocol import Command, RequestCode, ResponseCode
+from tanist.protocol.bodies import encode_body
+from tanist.protocol.headers.offsets import UpdateConsumerOffsetRequest
+from tanist.protocol.headers.topics import UpdateTopicRequest
+from tests.support.console_process import ConsoleProcess
+from tests.support.nameserver import NameServerProcess
+from tests.support.tanist_cluster import BrokerProcess
+from tests.support.wire import Wire
+
+_COUNT, _QUEUES = 200, 8
+_ROUNDS = 7
+_PAGES = ("/", "/brokers", "/replication", "/topics", "/groups", "/topics/t1", "/groups/g1", "/alarms")
+_MAX_PAGE_MS = 200.0
+_MAX_MIB = 120.0
+_MAX_CALLS = 12
+_VIEWERS = 20
+_WINDOW_S = 12.0
+_MAX_MORE_WORK = 0.05
+"""Of one core: so much more the broker may work for all these viewers."""
+
+
+def run() -> list[Row]:
+    with tempfile.TemporaryDirectory(prefix="tanist-bench-") as folder:
+        home = Path(folder)
+        with (
+            NameServerProcess(home / "names") as names,
+            BrokerProcess(home / "broker", names.address, name="broker-a") as broker,
+        ):
+            _fill(broker.address)
+            with ConsoleProcess(home, names.address) as console:
+                return _measure(console, broker)
+
+
+def _fill(address: str) -> None:
+    with Wire(address) as wire:
+        for number in range(_COUNT):
+            topic = UpdateTopicRequest(
+                topic=f"t{number}",
+                default_topic="TBW102",
+                read_queue_count=_QUEUES,
+                write_queue_count=_QUEUES,
+                perm=6,
+                topic_filter_type="SINGLE_TAG",
+            )
+            group = encode_body(SubscriptionGroupConfig(group_name=f"g{number}"))
+            commands = [
+                Command.request(RequestCode.UPDATE_AND_CREATE_TOPIC, topic),
+                Command.request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group),
+            ]
+            for queue_id in range(_QUEUES):
+                offset = UpdateConsumerOffsetRequest(
+                    consumer_group=f"g{number}",
+                    topic=f"t{number}",
+                    queue_id=queue_id,
+                    consumer_offset=QueueOffset(0),
+                )
+                commands.append(Command.request(RequestCode.UPDATE_CONSUMER_OFFSET, offset))
+            for command in commands:
+                assert wire.ask(command).code == ResponseCode.SUCCESS
+
+
+def _measure(console: ConsoleProcess, broker: BrokerProcess) -> list[Row]:
+    viewer = _Viewer(console)
+    while len(viewer.json("/groups")["groups"]) < _COUNT:
+        time.sleep(0.2)
+    rows = [_page_row(viewer, path) for path in _PAGES]
+    calls = _most_calls(viewer)
+    rows.append(_row("questions of one look, most", f"{calls}", f"≤ {_MAX_CALLS}", calls <= _MAX_CALLS))
+
+    idle = _broker_work(broker)
+    with _busy_viewers(console) as loaded:
+        busy = _broker_work(broker)
+    more = busy - idle
+    rows.append(
+        Row(
+            f"broker's work, {_VIEWERS} viewers beside one",
+            f"{busy:.1%} of a core, {loaded()} pages",
+            f"{idle:.1%} of a core",
+            None,
+            f"≤ {_MAX_MORE_WORK:.0%} more",
+            more <= _MAX_MORE_WORK,
+        )
+    )
+    mib = psutil.Process(console.process.pid).memory_info().rss / (1 << 20)
+    target = f"≤ {_MAX_MIB:.0f} MiB"
+    rows.append(_row("memory of the console after all this", f"{mib:.0f} MiB", target, mib <= _MAX_MIB))
+    return rows
+
+
+def _most_calls(viewer: "_Viewer") -> int:
+    """Over a thorough look and the quick ones between."""
+    most = 0
+    for _ in range(24):
+        most = max(most, viewer.json("/overview")["callCount"])
+        time.sleep(0.5)
+    return most
+
+
+def _page_row(viewer: "_Viewer", path: str) -> Row:
+    times = [viewer.load(path) for _ in range(_ROUNDS)]
+    median = statistics.median(times)
+    shown = f"{median:.0f} ms, at most {max(times):.0f} ms"
+    return _row(f"page {path}", shown, f"≤ {_MAX_PAGE_MS:.0f} ms", median <= _MAX_PAGE_MS)
+
+
+def _row(what: str, shown: str, target: str, is_met: bool) -> Row:
+    return Row(what, shown, "", None, target, is_met)
+
+
+def _broker_work(broker: BrokerProcess) -> float:
+    """The part of a core that the broker, with all its processes, works."""
+    pids = [broker.process.pid, *broker.process.children]
+    before = sum(map(cpu_s, pids))
+    time.sleep(_WINDOW_S)
+    return (sum(map(cpu_s, pids)) - before) / _WINDOW_S
+
+
+@contextmanager
+def _busy_viewers(console: ConsoleProcess) -> Generator[Callable[[], int]]:
+    """Viewers who load one page after the other; how many they have loaded."""
+    is_over = threading.Event()
+    counts = [0] * _VIEWERS
+
+    def load(number: int) -> None:
+        viewer = _Viewer(console)
+        while not is_over.is_set():
+            viewer.load(_PAGES[counts[number] % len(_PAGES)])
+            counts[number] += 1
+
+    threads = [threading.Thread(target=load, args=(number,)) for number in range(_VIEWERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield lambda: sum(counts)
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+
+
+class _Viewer:
+    """One who is logged in, on a connection of his own."""
+
+    def __init__(self, console: ConsoleProcess) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(console.address).netloc, timeout=30)
+        form = urlencode({"name": console.user, "password": console.password})
+        self._connection.request("POST", "/login", form)
+        answer = self._connection.getresponse()
+        answer.read()
+        self._cookie = str(answer.getheader("Set-Cookie")).partition(";")[0]
+
+    def load(self, path: str) -> float:
+        """How many milliseconds a page takes."""
+        started = time.perf_counter()
+        self._get(path)
+        return (time.perf_counter() - started) * 1000
+
+    def json(self, path: str) -> dict[str, Any]:
+        return json.loads(self._get(f"/api/v1{path}"))
+
+    def _get(self, path: str) -> bytes:
+        self._connection.request("GET", path, headers={"Cookie": self._cookie})
+        answer = self._connection.getresponse()
+        body = answer.read()
+        assert answer.status == 200, (path, answer.status)
+        return body

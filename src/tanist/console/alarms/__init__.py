@@ -1,0 +1,1 @@
+"""Alarms: ``rules`` read a snapshot, ``board`` decides what is one, ``webhook`` tells it."""

@@ -1,0 +1,67 @@
+"""REST as its document describes it: requests that Schemathesis makes up, and answers that it checks."""
+
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import Case, Response
+from schemathesis.specs.openapi import checks
+
+from tanist.console.web.api import CHANGES, ENDPOINTS, PREFIX
+from tanist.console.web.openapi import Operation, describe
+from tests.support.console_views import dead_master
+from tests.support.console_web import Answer, Browser, PlayedConsole
+
+_OPERATIONS = [endpoint.operation for endpoint in ENDPOINTS] + [operation for operation, _ in CHANGES]
+_NAMES = ("status_code_conformance", "content_type_conformance", "response_schema_conformance")
+# Their types are only partly told.
+_CHECKS: list[Any] = [getattr(checks, name) for name in _NAMES]
+_SCHEMA: Any = schemathesis.openapi.from_dict(describe(PREFIX, _OPERATIONS))
+_EXAMPLES = 4
+_BASE = f"http://console.test{PREFIX}"
+
+
+@pytest.mark.parametrize("operation", _OPERATIONS, ids=lambda each: f"{each.method} {each.path}")
+def test_whatever_is_asked_is_answered_as_the_document_says(operation: Operation) -> None:
+    described = _SCHEMA[operation.path][operation.method]
+
+    @given(case=described.as_strategy())
+    @settings(
+        max_examples=_EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+    )
+    def asked(case: Case[Any]) -> None:
+        made = requests.Request(**case.as_transport_kwargs(base_url=_BASE)).prepare()
+        answer = _ask(made)
+        assert answer.status != 500
+        response = Response(
+            status_code=answer.status,
+            headers={name: [value] for name, value in answer.headers.items()},
+            content=answer.text.encode(),
+            request=made,
+            elapsed=0.0,
+            verify=True,
+        )
+        case.validate_response(response, checks=_CHECKS)
+
+    asked()
+
+
+def _ask(made: requests.PreparedRequest) -> Answer:
+    """What an operator gets who sends this."""
+
+    async def visit(browser: Browser) -> Answer:
+        await browser.log_in()
+        body = made.body or b""
+        raw = body.encode() if isinstance(body, str) else body
+        assert isinstance(raw, bytes)
+        headers = {"x-csrf-token": await browser.csrf()}
+        return await browser.ask(made.method or "GET", made.path_url, raw, headers)
+
+    return PlayedConsole(dead_master()).run(visit)
