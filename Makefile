@@ -8,12 +8,12 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint format types layers behaviours bench golden changelog clean
+.PHONY: help setup run demo test check lint format types layers behaviours bench chaos sim-long golden changelog clean
 # `check` is in the order in which things fail fastest.
 .NOTPARALLEL:
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Make .venv with the pinned versions; nothing to do if that is done
 	@test -n "$(PYTHON)" || { echo "setup: found no python3; Tanist needs Python 3.11 or newer, with its venv module" >&2; exit 1; }
@@ -21,6 +21,9 @@ setup: ## Make .venv with the pinned versions; nothing to do if that is done
 
 run: setup ## Run a whole cluster with its console on this machine, until Ctrl-C; ARGS="--mode auto-switch"
 	$(BIN)/tanist up --home build/run $(ARGS)
+
+demo: setup ## Tell the whole story without hands: kill, read on, switch, reset, archive, audit; ARGS="--no-spark"
+	$(BIN)/tanist demo $(ARGS)
 
 test: setup ## Run the tests on all cores; ARGS="tests/unit -k name" picks some
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
@@ -46,6 +49,12 @@ behaviours: setup ## Count the promised behaviours that have a test
 
 bench: setup ## Measure; ARGS go to the benchmark
 	$(BIN)/python -m bench $(ARGS)
+
+chaos: setup ## Break clusters of all kinds in all ways, and judge what clients saw; ARGS go to tanist chaos
+	PYTHONPATH=. $(BIN)/python scripts/chaos.py $(ARGS)
+
+sim-long: setup ## Run 100,000 simulated histories
+	$(BIN)/tanist sim --count 33334 $(ARGS)
 
 golden: setup ## Write the golden bytes of the tests again; needs Java and Maven
 	$(BIN)/python -m tests.support.golden

@@ -2,16 +2,19 @@
 
 Without a name those are left out that run beside Apache RocketMQ if its jars would have to be fetched, and
 those that take faults, which last for half an hour. ``--rounds`` says how many faults there are of each kind,
-``--coordinator`` where our registry is in slave-consume, ``--sizes`` how much log spark-commitlog reads.
+``--coordinator`` where our registry is in slave-consume, ``--sizes`` how much log the spark benchmarks read.
 """
 
 import argparse
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 from bench import (
     broker,
     clients,
+    console,
     embedded,
     failover,
     frames,
@@ -46,7 +49,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m bench")
     parser.add_argument("--rounds", type=int, help="faults of each kind, in failover and slave-consume")
     parser.add_argument("--coordinator", choices=(SQLITE, ZOOKEEPER), default=SQLITE, help="in slave-consume")
-    parser.add_argument("--sizes", help="GiB of log to read, as 1,2,4, in spark-commitlog")
+    parser.add_argument("--sizes", help="GiB of log to read, as 1,2,4, in spark-*")
     parser.add_argument("names", nargs="*", metavar="NAME")
     given = parser.parse_args(arguments)
     known = {
@@ -54,10 +57,15 @@ def main(arguments: list[str]) -> int:
         # Parts of the former, and what lasts too long to be run with all.
         **ha.parts(),
         "reset": reset.run,
+        "console": console.run,
         "failover": lambda: failover.run(given.rounds),
         **failover.parts(given.rounds),
         "slave-consume": lambda: slave_consume.run(given.rounds, coordinator=given.coordinator),
-        "spark-commitlog": lambda: _spark_commitlog(given.sizes),
+        "spark-commitlog": lambda: _spark("spark_commitlog").run(given.sizes),
+        "spark-archive": lambda: _spark("spark_archive").run(given.sizes),
+        "spark-audit": lambda: _spark("spark_audit").run(),
+        "spark-read": lambda: _spark("spark_read").run(),
+        "spark-write": lambda: _spark("spark_write").run(),
         "slave-consume-rocketmq": lambda: slave_consume.run_rocketmq(given.rounds),
     }
     unknown = set(given.names) - set(known)
@@ -72,11 +80,9 @@ def main(arguments: list[str]) -> int:
     return 0 if all(row.is_met is not False for row in rows) else 1
 
 
-def _spark_commitlog(sizes: str | None) -> list[Row]:
+def _spark(name: str) -> Any:
     # Spark is an extra, and takes its time to be imported.
-    from bench import spark_commitlog  # noqa: PLC0415
-
-    return spark_commitlog.run(sizes)
+    return import_module(f"bench.{name}")
 
 
 def _ready() -> list[str]:

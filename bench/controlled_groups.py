@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from bench.hosts import Host
 from bench.replica_groups import STORE, make_topic
+from tanist.chaos.hosts import Host
 from tanist.protocol.bodies.replication import ReplicaGroupView
 from tests.support.controllers import ControllerView
 from tests.support.rocketmq.cluster import RocketMQ

@@ -20,8 +20,8 @@ from bench.controlled_groups import RocketMQTrio, TanistTrio
 from bench.failover_loss import loss_rows
 from bench.failover_rejoin import rejoin_rows
 from bench.failover_times import CUT, FREEZE, KILL, Failover, Fault, take_turns
-from bench.hosts import NoHosts, Switch
 from bench.table import Row
+from tanist.chaos.hosts import NoHosts, Switch
 from tests.support.partners import PartnerMissing
 
 ROUNDS = 10

@@ -74,7 +74,7 @@ def run(sizes: str | None = None) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="tanist-bench-") as folder:
         store = Path(folder) / "store"
         print(f"writing {gib[-1]:g} GiB …", file=sys.stderr)
-        _write(store, int(gib[-1] * _GIB))
+        write_store(store, int(gib[-1] * _GIB))
         # The Python workers are other processes, and have to find this module.
         os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
         settings = {"spark.ui.enabled": "false", "spark.driver.memory": "2g", "spark.log.level": "ERROR"}
@@ -92,7 +92,7 @@ def _reads(spark: SparkSession, store: str, gib: list[float]) -> list[Row]:
 
     smallest = gib[0]
     numeric = spark.read.format("commitlog").schema(_THREE).load(store)
-    with _PeakMemory() as memory:
+    with PeakMemory() as memory:
         three = _best(lambda: _drain(numeric))
         timed = [_best(lambda size=size: _drain(first(size))) for size in gib]
     tuples = _best(lambda: _drain(first(smallest, "commitlog-tuples")), rounds=1)
@@ -101,15 +101,15 @@ def _reads(spark: SparkSession, store: str, gib: list[float]) -> list[Row]:
     rows = [
         Row(
             f"all columns, {smallest:g} GiB to noop",
-            f"{_mb(arrow_rate)}, {timed[0].cpu_s / smallest:.1f} cpu-s a GiB",
-            f"tuples {_mb(tuple_rate)}, {tuples.cpu_s / smallest:.1f} cpu-s a GiB",
+            f"{shown_rate(arrow_rate)}, {timed[0].cpu_s / smallest:.1f} cpu-s a GiB",
+            f"tuples {shown_rate(tuple_rate)}, {tuples.cpu_s / smallest:.1f} cpu-s a GiB",
             arrow_rate / tuple_rate,
             "≥ 450 MB/s, ≥ 2.5",
             arrow_rate >= 450e6 and arrow_rate >= 2.5 * tuple_rate,
         ),
         Row(
             f"three numeric columns, {gib[-1]:g} GiB to noop",
-            f"{_mb(three_rate)}, {three.cpu_s / gib[-1]:.1f} cpu-s a GiB",
+            f"{shown_rate(three_rate)}, {three.cpu_s / gib[-1]:.1f} cpu-s a GiB",
             "",
             None,
             "≥ 800 MB/s",
@@ -142,7 +142,7 @@ def _decode(store: Path) -> Row:
         return time.process_time() - started
 
     rate = len(raw) / min(decode() for _ in range(_ROUNDS))
-    return Row("decoding alone, all columns", _mb(rate), "", None, "≥ 1000 MB/s a core", rate >= 1e9)
+    return Row("decoding alone, all columns", shown_rate(rate), "", None, "≥ 1000 MB/s a core", rate >= 1e9)
 
 
 def _drain(frame: DataFrame) -> None:
@@ -175,7 +175,7 @@ def _cpu_s() -> float:
     return total
 
 
-class _PeakMemory:
+class PeakMemory:
     """The most memory that a Python worker of Spark had, its share of the daemon's pages included."""
 
     def __init__(self) -> None:
@@ -201,7 +201,8 @@ class _PeakMemory:
                     continue
 
 
-def _write(root: Path, size_bytes: int) -> None:
+def write_store(root: Path, size_bytes: int) -> None:
+    """A store with so many bytes of log, of messages with bodies of 1 KiB in four topics."""
     body = os.urandom(1 << 20)
     with MessageStore.open(root, StoreSettings()) as store:
         number = 0
@@ -258,5 +259,5 @@ def _as_tuple(view: memoryview, start: int) -> tuple[Any, ...]:
     )
 
 
-def _mb(rate: float) -> str:
+def shown_rate(rate: float) -> str:
     return f"{rate / 1e6:.0f} MB/s"

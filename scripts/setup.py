@@ -34,8 +34,15 @@ INPUTS = (
     "scripts/setup.py",
     "scripts/build_native.py",
     "src/tanist/protocol/_native.c",
+    "src/tanist/protocol/_crc.h",
     "src/tanist/protocol/_log_walk.h",
+    "src/tanist/protocol/_record_layout.h",
     "src/tanist/protocol/_send_header.h",
+    "src/tanist/protocol/_send_plan.h",
+    "src/tanist/broker/_engine.c",
+    "src/tanist/broker/_line.h",
+    "src/tanist/broker/_taking.h",
+    "src/tanist/spark/_native.c",
     "src/tanist/__init__.py",
 )
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tanist.admin.refused import NotThere
 from tanist.cli.main import tanist
-from tanist.errors import ConfigError, ResponseError
+from tanist.errors import ResponseError
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.headers.sync import RebuildSlaveRequest
 from tanist.protocol.response_errors import NoPermission
@@ -167,7 +168,7 @@ def test_a_cluster_is_shown_broker_by_broker_and_again_as_json_lines() -> None:
         unknown = admin("haStatus", "-n", broker.namesrv, "-c", "Elsewhere")
     assert f"embedded id 0 ASYNC_MASTER at {broker.address}" in shown.output
     assert json.loads(as_json.output)["brokerAddr"] == broker.address
-    assert isinstance(unknown.exception, ConfigError)
+    assert isinstance(unknown.exception, NotThere)
     assert "DefaultCluster" in str(unknown.exception)
 
 

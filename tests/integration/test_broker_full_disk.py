@@ -67,6 +67,30 @@ def run_out_of_space(disk: SmallDisk) -> None:
         assert broker.process.exit_code == 0
 
 
+def start_on_a_full_disk(disk: SmallDisk) -> None:
+    """A broker that was killed when its disk was full serves what it has when it is started again."""
+    with small_broker(disk) as broker:
+        with Wire(broker.address) as wire:
+            assert send(wire).code == ResponseCode.SUCCESS
+            check_reads_go_on(wire)
+        disk.fill()
+        broker.kill()
+        broker.restart()
+        with Wire(broker.address) as wire:
+            check_reads_go_on(wire)
+            wait_until(lambda: send(wire).code == ResponseCode.SERVICE_NOT_AVAILABLE)
+            check_reads_go_on(wire)
+            disk.free()
+            wait_until(lambda: send(wire).code == ResponseCode.SUCCESS)
+        assert "Traceback" not in broker.process.output()
+        broker.stop()
+        assert broker.process.exit_code == 0
+
+
+def test_a_broker_starts_on_a_full_disk_and_serves_pulls(tmp_path: Path) -> None:
+    run_on_small_disk(start_on_a_full_disk, tmp_path / "disk", "size=16m")
+
+
 def test_above_the_warning_level_sends_are_refused_and_pulls_go_on(tmp_path: Path) -> None:
     run_on_small_disk(pass_the_warning_level, tmp_path / "disk", "size=16m")
 

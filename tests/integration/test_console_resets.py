@@ -1,26 +1,13 @@
 """A group is moved from the console: planned, looked at, applied, confirmed by its client, taken back."""
 
 import asyncio
-import secrets
 from pathlib import Path
 
-from tanist.admin.asking import asking
 from tanist.client import Consumer, Message, Producer, Start
-from tanist.clock import SystemClock
-from tanist.console.access.audit import AuditLog
-from tanist.console.access.login_limit import LoginLimit
-from tanist.console.access.passwords import hash_password
-from tanist.console.access.sessions import SessionStore
-from tanist.console.access.users import Role, User, Users
 from tanist.console.desk import Desk
-from tanist.console.reset_desk import ResetDesk
-from tanist.console.views.digests import digests
-from tanist.console.watching.gathering import Gatherer
-from tanist.console.watching.lookups import Lookups
-from tanist.console.watching.watcher import Watcher
-from tanist.console.web.app import make_app
 from tanist.testing import EmbeddedBroker
-from tests.support.console_web import OPERATOR, PASSWORD, Browser
+from tests.support.console_live import live_console
+from tests.support.console_web import Browser
 
 TOPIC, GROUP, COUNT = "OrderTopic", "billing", 10
 
@@ -30,43 +17,26 @@ def test_a_group_is_moved_from_the_console_and_back(tmp_path: Path) -> None:
 
 
 async def _story(folder: Path) -> None:
-    clock = SystemClock()
-    async with EmbeddedBroker(topics={TOPIC: 1}) as broker, asking() as wire:
-        user = User(OPERATOR, Role.OPERATOR, hash_password(PASSWORD, bytes(16), cost=2))
-        watcher = Watcher(Gatherer(wire, [broker.namesrv], clock).look, digests, clock)
-        lookups = Lookups(clock)
-        desk = Desk(
-            wire=wire,
-            watcher=watcher,
-            lookups=lookups,
-            users=Users(user),
-            sessions=SessionStore(secrets.token_urlsafe),
-            limit=LoginLimit(),
-            audit=AuditLog(),
-            resets=ResetDesk(wire, folder, clock, lookups),
-            clock=clock,
-        )
-        async with (
-            Producer(group="shop", namesrv=broker.namesrv) as producer,
-            Consumer(group=GROUP, namesrv=broker.namesrv, topics={TOPIC: "*"}, start=Start.FIRST) as consumer,
-        ):
-            for number in range(COUNT):
-                await producer.send(Message(TOPIC, b"%d" % number))
-            got: list[bytes] = []
-            moved = asyncio.Event()
+    async with (
+        EmbeddedBroker(topics={TOPIC: 1}) as broker,
+        Producer(group="shop", namesrv=broker.namesrv) as producer,
+        Consumer(group=GROUP, namesrv=broker.namesrv, topics={TOPIC: "*"}, start=Start.FIRST) as consumer,
+    ):
+        for number in range(COUNT):
+            await producer.send(Message(TOPIC, b"%d" % number))
+        got: list[bytes] = []
+        moved = asyncio.Event()
 
-            async def consume() -> None:
-                async for message in consumer:
-                    got.append(message.body)
-                    if len(got) == 2 * COUNT:
-                        moved.set()
+        async def consume() -> None:
+            async for message in consumer:
+                got.append(message.body)
+                if len(got) == 2 * COUNT:
+                    moved.set()
 
-            async with asyncio.TaskGroup() as tasks, watcher.watching():
-                consuming = tasks.create_task(consume())
-                browser = Browser(make_app(desk))
-                await browser.log_in()
-                await _move(browser, await _plan(browser), moved, desk)
-                consuming.cancel()
+        async with asyncio.TaskGroup() as tasks, live_console(broker.namesrv, folder) as (desk, browser):
+            consuming = tasks.create_task(consume())
+            await _move(browser, await _plan(browser), moved, desk)
+            consuming.cancel()
 
 
 async def _plan(browser: Browser) -> str:

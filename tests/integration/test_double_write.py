@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tanist.broker import Broker
+from tanist.broker import Broker, lane
 from tanist.broker.settings import BrokerRole, BrokerSettings
 from tanist.ha.settings import HaSettings
 from tanist.model.topics import TopicConfig
@@ -18,6 +18,7 @@ from tanist.protocol.headers.send import SendMessageResponse
 from tanist.protocol.message_id import decode_offset_id
 from tests.support.conditions import until
 from tests.support.messages import SMALL
+from tests.support.partners import require
 from tests.support.requests import NO_NAME_SERVER, TOPIC, send_request
 
 R = ResponseCode
@@ -25,6 +26,15 @@ PLAIN = "UNIQ_KEY\x01AB12\x02TAGS\x01red\x02WAIT\x01true"
 TOPICS = (TopicConfig(topic_name=TOPIC, read_queue_count=4, write_queue_count=4),)
 STORE = msgspec.structs.replace(SMALL, mapped_file_size_commit_log=1 << 20)
 PATIENCE_MS = 300
+
+
+@pytest.fixture(params=["c", "python"])
+def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sends by the lane of C, and each by its connection."""
+    if request.param == "python":
+        monkeypatch.setattr(lane, "engine", None)
+    else:
+        require("native")
 
 
 class _Link:
@@ -159,6 +169,7 @@ async def group(root: Path, **ha: int) -> AsyncGenerator[_Group]:
         yield one
 
 
+@pytest.mark.usefixtures("twin")
 @pytest.mark.behaviour("S1-105", "S1-108", "S1-111", "S3-6", "S5-11")
 def test_who_is_told_success_finds_the_message_on_the_slave(tmp_path: Path) -> None:
     async def scenario() -> None:
@@ -176,6 +187,7 @@ def test_who_is_told_success_finds_the_message_on_the_slave(tmp_path: Path) -> N
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("twin")
 @pytest.mark.behaviour("S1-109", "S1-110", "S1-113", "S1-125")
 def test_what_a_producer_is_told_follows_its_slave(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
@@ -218,6 +230,7 @@ def test_with_two_slaves_one_that_acks_is_enough_and_both_are_sent_to(tmp_path: 
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("twin")
 def test_a_master_that_stops_answers_who_waits_for_its_slave(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with group(tmp_path) as brokers:
@@ -232,6 +245,7 @@ def test_a_master_that_stops_answers_who_waits_for_its_slave(tmp_path: Path) -> 
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("twin")
 def test_with_too_few_in_step_a_master_takes_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with group(tmp_path, min_in_sync_replicas=2) as brokers:

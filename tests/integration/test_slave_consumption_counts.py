@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tanist.broker.operating.broker_metrics import broker_sampler
 from tanist.broker.operating.slave_consume_figures import slave_consume_metrics
 from tanist.protocol import Command, ResponseCode
 from tanist.protocol.bodies.slave_consume import LedgerEvent
@@ -27,7 +28,11 @@ async def pull(broker: PairBroker, offset: int) -> None:
 
 def metric(broker: PairBroker, name: str, label: str) -> float:
     """The sample of a metric whose last label this is."""
-    samples = [sample for family in slave_consume_metrics(broker.state) for sample in family.samples]
+    samples = [
+        sample
+        for family in slave_consume_metrics(broker_sampler(broker.state), broker.state)
+        for sample in family.samples
+    ]
     (found,) = [one.value for one in samples if one.name == name and [*one.labels.values()][-1] == label]
     return found
 

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from tanist.cli.main import tanist
 from tanist.up.plan import Mode, Ports
+from tanist.up.traffic import BROADCASTING_GROUP, CLUSTERING_GROUP
 from tests.support.console_process import basic
 from tests.support.process import ForeignProcess
 from tests.support.rocketmq.cluster import free_broker_port, free_port
@@ -58,7 +59,7 @@ def test_a_cluster_comes_up_loses_its_master_gets_it_back_and_stops(tmp_path: Pa
         console=free_port(),
     )
     (home / f"{Mode.FIXED_ROLES.value}.ports.json").write_bytes(msgspec.json.encode(ports))
-    command = tanist_command("up", "--home", home)
+    command = tanist_command("up", "--home", home, "--demo")
     with ForeignProcess("tanist-up", command, directory=tmp_path) as process:
         process.wait_for_output("Ctrl-C stops all", timeout_s=_START_S)
         ask = rest(process.output())
@@ -71,6 +72,8 @@ def test_a_cluster_comes_up_loses_its_master_gets_it_back_and_stops(tmp_path: Pa
             return str(groups[0]["reader"]) if groups else None
 
         wait_until(lambda: reader() == f"127.0.0.1:{ports.first}", pause_s=0.2)
+        groups = {CLUSTERING_GROUP, BROADCASTING_GROUP}
+        wait_until(lambda: groups <= {group["group"] for group in ask("/groups")["groups"]}, pause_s=0.2)
         done = ask("/machine/kill", {"whom": "master"})
         assert done["done"].startswith("broker-1 is killed")
         assert states(up(home, "status"))["broker-1"] == "killed"

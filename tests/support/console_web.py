@@ -5,12 +5,12 @@ import contextlib
 import html
 import re
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from http.cookies import SimpleCookie
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 import msgspec
 from starlette.types import ASGIApp
@@ -21,6 +21,7 @@ from tanist.console.access.login_limit import LoginLimit
 from tanist.console.access.passwords import hash_password
 from tanist.console.access.sessions import SessionStore
 from tanist.console.access.users import Role, User, Users
+from tanist.console.certificates import CertificateDesk
 from tanist.console.desk import Desk
 from tanist.console.reset_desk import ResetDesk
 from tanist.console.views.digests import digests
@@ -69,11 +70,17 @@ class PlayedConsole:
     """A console that saw this of its cluster, and reaches brokers over ``wire``."""
 
     def __init__(
-        self, seen: Snapshot | None, wire: PlayedWire | None = None, *, is_local: bool = False
+        self,
+        seen: Snapshot | None,
+        wire: PlayedWire | None = None,
+        *,
+        is_local: bool = False,
+        proxies: Collection[str] = (),
     ) -> None:
         self.clock = FakeClock(now_ms=NOW_MS)
         self._seen = seen
         self._is_local = is_local
+        self._proxies = proxies
         self._wire = wire or PlayedWire()
         self.audit = AuditLog()
         self.tried: list[str] = []
@@ -106,11 +113,12 @@ class PlayedConsole:
                 audit=self.audit,
                 resets=ResetDesk(cast("Wire", self._wire), Path(self._plans.name), self.clock, lookups),
                 clock=self.clock,
+                certificates=CertificateDesk(Path(self._plans.name), self.clock),
             )
             async with watcher.watching():
                 if self._seen is not None:
                     await watcher.wait_first(30)
-                return await visit(Browser(make_app(desk, is_local=self._is_local)))
+                return await visit(Browser(make_app(desk, is_local=self._is_local, proxies=self._proxies)))
 
         with self._plans:
             return asyncio.run(visited())
@@ -125,13 +133,13 @@ class Browser:
         self.set_cookie = ""
 
     async def get(self, target: str, **headers: str) -> Answer:
-        return await self._ask("GET", target, b"", headers)
+        return await self.ask("GET", target, b"", headers)
 
     async def post(self, target: str, form: Mapping[str, str], **headers: str) -> Answer:
-        return await self._ask("POST", target, urlencode(form).encode(), headers)
+        return await self.ask("POST", target, urlencode(form).encode(), headers)
 
     async def post_json(self, target: str, value: object, **headers: str) -> Answer:
-        return await self._ask("POST", target, msgspec.json.encode(value), headers)
+        return await self.ask("POST", target, msgspec.json.encode(value), headers)
 
     async def log_in(self, name: str = OPERATOR, password: str = PASSWORD, **fields: str) -> Answer:
         return await self.post("/login", {"name": name, "password": password, **fields})
@@ -142,7 +150,7 @@ class Browser:
         assert found is not None
         return found[1]
 
-    async def _ask(self, method: str, target: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    async def ask(self, method: str, target: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         path, _, query = target.partition("?")
         sent = {"host": "console.test", **{name.replace("_", "-"): value for name, value in headers.items()}}
         if self.cookies:
@@ -153,7 +161,7 @@ class Browser:
             "http_version": "1.1",
             "method": method,
             "scheme": "http",
-            "path": path,
+            "path": unquote(path),
             "raw_path": path.encode(),
             "query_string": query.encode(),
             "root_path": "",
@@ -163,8 +171,13 @@ class Browser:
         }
         messages: list[dict[str, Any]] = []
 
+        requests = [{"type": "http.request", "body": body, "more_body": False}]
+
         async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": body, "more_body": False}
+            if not requests:
+                # Nobody hangs up.
+                await asyncio.Event().wait()
+            return requests.pop()
 
         async def send(message: Any) -> None:
             messages.append(message)

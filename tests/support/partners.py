@@ -17,6 +17,7 @@ from typing import NoReturn
 
 import pytest
 
+from tanist.broker import lane
 from tanist.protocol import layout
 
 JAVA_AT_LEAST = 17
@@ -76,7 +77,7 @@ def _find_java() -> None:
 
 
 def _find_native() -> None:
-    if layout.native is None:
+    if layout.native is None or lane.engine is None:
         raise PartnerMissing("the C part of Tanist was not built here: run make setup and see what it says")
 
 

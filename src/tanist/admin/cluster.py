@@ -65,9 +65,9 @@ async def group_configs(wire: Wire, address: str) -> dict[str, SubscriptionGroup
     return decode_java_json(answer.body, SubscriptionGroupTable).groups
 
 
-async def broker_consume_stats(wire: Wire, address: str) -> BrokerConsumeStats:
-    """How far every group of a broker is behind, queue by queue."""
-    header = BrokerConsumeStatsRequest(is_ordered=False)
+async def broker_consume_stats(wire: Wire, address: str, *, is_ordered: bool = False) -> BrokerConsumeStats:
+    """How far every group of a broker is behind, queue by queue; with ``is_ordered`` in ordered topics."""
+    header = BrokerConsumeStatsRequest(is_ordered=is_ordered)
     answer = await wire.ask(address, Command.request(RequestCode.GET_BROKER_CONSUME_STATS, header))
     return decode_java_json(answer.body, BrokerConsumeStats)
 

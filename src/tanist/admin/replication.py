@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator
 
+from tanist.admin.refused import NotThere
 from tanist.client.session.wire import Wire
-from tanist.errors import ConfigError, MQError, ResponseError
-from tanist.model.route import ClusterInfo
+from tanist.errors import MQError, ResponseError
+from tanist.model.route import BrokerData, ClusterInfo
 from tanist.protocol.bodies.replication import HARuntimeInfo
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
@@ -25,13 +26,26 @@ async def ha_status(wire: Wire, address: str) -> HARuntimeInfo:
 
 async def cluster_brokers(wire: Wire, name_server: str, cluster: str) -> list[str]:
     """The addresses of all brokers of a cluster, each master before its slaves."""
+    groups = await _cluster_groups(wire, name_server, cluster)
+    return [group.broker_addrs[broker_id] for group in groups for broker_id in sorted(group.broker_addrs)]
+
+
+async def cluster_masters(wire: Wire, name_server: str, cluster: str) -> list[str]:
+    """The addresses of all masters of a cluster. Raises NotThere while it has none."""
+    groups = await _cluster_groups(wire, name_server, cluster)
+    masters = [group.master_addr for group in groups if group.master_addr is not None]
+    if not masters:
+        raise NotThere(f"the cluster {cluster} has no master now; tanist admin clusterList shows its brokers")
+    return masters
+
+
+async def _cluster_groups(wire: Wire, name_server: str, cluster: str) -> list[BrokerData]:
     answer = await wire.ask(name_server, Command.request(RequestCode.GET_BROKER_CLUSTER_INFO))
     info = decode_java_json(answer.body, ClusterInfo)
     if cluster not in info.cluster_addr_table:
         known = ", ".join(sorted(info.cluster_addr_table)) or "none"
-        raise ConfigError("clusterName", cluster, f"one that {name_server} knows: {known}")
-    groups = (info.broker_addr_table[name] for name in sorted(info.cluster_addr_table[cluster]))
-    return [group.broker_addrs[broker_id] for group in groups for broker_id in sorted(group.broker_addrs)]
+        raise NotThere(f"the name server {name_server} knows no cluster {cluster}; it knows {known}")
+    return [info.broker_addr_table[name] for name in sorted(info.cluster_addr_table[cluster])]
 
 
 async def rebuild_slave(wire: Wire, address: str, status: HARuntimeInfo) -> AsyncGenerator[HARuntimeInfo]:

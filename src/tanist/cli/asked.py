@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from functools import update_wrapper
+from typing import Any, TypeVar
 
 import click
 
-from tanist.admin.asking import asking
+from tanist.admin.asking import Access, asking
 from tanist.client.session.wire import Wire
-from tanist.client.settings import Credentials
 
 _T = TypeVar("_T")
 
@@ -22,11 +22,28 @@ NAME_SERVER = click.option(
 )
 
 
-def run_asking(credentials: Credentials | None, action: Callable[[Wire], Awaitable[_T]]) -> _T:
+def bundled(
+    kind: Callable[..., Any], *options: Callable[[Any], Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Options that several commands have, as one argument ``asked``: ``kind`` has a field for each."""
+
+    def wrap(body: Callable[..., None]) -> Callable[..., None]:
+        def run(*args: Any, **given: Any) -> None:
+            body(*args, asked=kind(**given))
+
+        run = update_wrapper(run, body)
+        for option in reversed(options):
+            run = option(run)
+        return run
+
+    return wrap
+
+
+def run_asking(access: Access, action: Callable[[Wire], Awaitable[_T]]) -> _T:
     """Do something over connections that last as long."""
 
     async def ask() -> _T:
-        async with asking(credentials) as wire:
+        async with asking(access) as wire:
             return await action(wire)
 
     return asyncio.run(ask())

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from tanist.cli.serving import config_file_option, print_option
-from tanist.config import load_properties, parse_settings
+from tanist.config import LogFormat, ProcessSettings, load_properties, parse_settings
 from tanist.log import ProcessLog
 from tanist.remoting import TlsSettings
 from tanist.supervisor import SupervisorSettings, supervise
@@ -32,7 +32,10 @@ def broker(
     raw = load_properties(config_file) if config_file is not None else {}
     if name_servers is not None:
         raw["namesrvAddr"] = name_servers
-    supervisor, tls, _ = parse_settings(raw, SupervisorSettings, TlsSettings, source=config_file)
+    supervisor, tls, own, _ = parse_settings(
+        raw, SupervisorSettings, TlsSettings, ProcessSettings, source=config_file
+    )
+    process_log.use_json_unless_told(is_json=own.log_format is LogFormat.JSON)
     if supervisor.is_supervised and not is_printing:
         supervise(supervisor, tls=tls, process_log=process_log)
     # Only here, so that the parent does not hold in memory what it never uses.

@@ -15,6 +15,7 @@ from tanist.console.access.passwords import SALT_BYTES, hash_password
 from tanist.console.access.users import Role, User, Users, check_name, read_users
 from tanist.errors import ConfigError
 from tanist.log import ProcessLog
+from tanist.model.host import is_address
 
 DEFAULT_LISTEN = "127.0.0.1:8080"
 _NEEDED = ("starlette", "uvicorn", "jinja2")
@@ -52,6 +53,38 @@ _MIN_PASSWORD_CHARS = 10
     help="A folder for plans of resets. Without it they are kept until the console ends.",
 )
 @click.option(
+    "--metrics",
+    metavar="HOST:PORT",
+    help="Serve metrics to Prometheus there, without a login.",
+)
+@click.option(
+    "--certificates",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder of what Spark jobs write down: results, and certificates of audits.",
+)
+@click.option("--webhook", envvar="TANIST_WEBHOOK", help="Who is told of alarms: an http or https address.")
+@click.option(
+    "--webhook-secret",
+    envvar="TANIST_WEBHOOK_SECRET",
+    help="What signs that, better by TANIST_WEBHOOK_SECRET.",
+)
+@click.option(
+    "--trusted-proxy",
+    "proxies",
+    multiple=True,
+    help="The address of a proxy that is believed who asks, and whether over TLS. May be repeated.",
+)
+@click.option(
+    "--tls-certificate",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Serve HTTPS with this certificate, and those that lead to its root.",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Its key, if that is another file.",
+)
+@click.option(
     "--control",
     type=click.Path(path_type=Path),
     hidden=True,
@@ -71,6 +104,13 @@ def console(
     users_file: Path | None,
     audit_log: Path | None,
     plans: Path | None,
+    metrics: str | None,
+    certificates: Path | None,
+    webhook: str | None,
+    webhook_secret: str | None,
+    proxies: tuple[str, ...],
+    tls_certificate: Path | None,
+    tls_key: Path | None,
     control: Path | None,
     access_key: str | None,
     secret_key: str | None,
@@ -98,8 +138,11 @@ def console(
         users = Users(made_user("operator", Role.OPERATOR, password))
     else:
         users = read_users(users_file)
-    if secret_key:
-        process_log.hide(secret_key)
+    for secret in filter(None, (secret_key, webhook_secret)):
+        process_log.hide(secret)
+    for proxy in proxies:
+        if not is_address(proxy):
+            raise ConfigError("trusted-proxy", proxy, "the address of a proxy, such as 127.0.0.1; no name")
     # Only here, so that other commands do without the web framework.
     web = import_module("tanist.console.web.serving")
     options = web.ConsoleOptions(
@@ -110,6 +153,13 @@ def console(
         users=users,
         audit_log=audit_log,
         plans=plans,
+        metrics=None if metrics is None else read_listen(metrics),
+        certificates=certificates,
+        webhook=webhook,
+        webhook_secret=webhook_secret,
+        proxies=proxies,
+        tls_certificate=tls_certificate,
+        tls_key=tls_key,
         control=control,
         credentials=Credentials(access_key, secret_key) if access_key and secret_key else None,
     )

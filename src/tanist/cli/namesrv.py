@@ -6,8 +6,15 @@ from pathlib import Path
 
 import click
 
-from tanist.cli.serving import config_file_option, print_option, print_settings, serve, tell_story
-from tanist.config import load_properties, parse_settings
+from tanist.cli.serving import (
+    config_file_option,
+    measured,
+    print_option,
+    print_settings,
+    serve,
+    tell_story,
+)
+from tanist.config import ProcessSettings, load_properties, parse_settings
 from tanist.log import ProcessLog
 from tanist.nameserver import NameServer, NameServerSettings
 from tanist.remoting import ClientLimits, ServerLimits, TlsSettings
@@ -23,18 +30,22 @@ def namesrv(process_log: ProcessLog, *, config_file: Path | None, is_printing: b
     Brokers register with it and clients ask it where topics are, those of RocketMQ 4.9 and 5 too.
     """
     raw = load_properties(config_file) if config_file is not None else {}
-    settings, server_limits, client_limits, tls, unknown = parse_settings(
-        raw, NameServerSettings, ServerLimits, ClientLimits, TlsSettings, source=config_file
+    settings, server_limits, client_limits, tls, process, unknown = parse_settings(
+        raw, NameServerSettings, ServerLimits, ClientLimits, TlsSettings, ProcessSettings, source=config_file
     )
     if is_printing:
-        print_settings(settings, server_limits, client_limits, tls)
+        print_settings(settings, server_limits, client_limits, tls, process)
         return
-    tell_story(process_log, settings, server_limits, client_limits, tls, unknown=unknown, source=config_file)
+    tell_story(
+        *(process_log, settings, server_limits, client_limits, tls, process),
+        unknown=unknown,
+        source=config_file,
+    )
 
     @asynccontextmanager
     async def name_server() -> AsyncGenerator[str]:
         server = NameServer(settings, server_limits=server_limits, client_limits=client_limits, tls=tls)
-        async with server.serving():
+        async with server.serving(), measured(server.metrics, process):
             yield f"The name server serves at {server.address}"
 
     serve(name_server)

@@ -3,11 +3,11 @@
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
 
+from tanist.admin.asking import Access
 from tanist.admin.resets.aiming import name_of
 from tanist.admin.resets.applying import check_places
 from tanist.admin.resets.checking import Checked, check_plan
@@ -24,10 +24,20 @@ from tanist.admin.resets.refused import ResetRefused
 from tanist.admin.resets.targets import QueueName, read_target
 from tanist.cli.asked import JSON, NAME_SERVER, run_asking
 from tanist.cli.reset_apply import apply_command, undo_command
-from tanist.cli.reset_options import ACCEPT_EDITED, PLAN_FILE, USER, name_server_of, need_name_server, who
+from tanist.cli.reset_mqadmin import by_time_command, skip_command
+from tanist.cli.reset_options import (
+    DECIDE,
+    LOOK,
+    REASON,
+    USER,
+    DecideAsked,
+    LookAsked,
+    name_server_of,
+    need_name_server,
+    who,
+)
 from tanist.cli.reset_views import checked_to_json, print_checked, print_orders, print_plan, to_json
 from tanist.client.session.wire import Wire
-from tanist.client.settings import Credentials
 
 
 @click.group(name="resetOffset")
@@ -67,12 +77,12 @@ def reset_offset() -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file to write; without it GROUP-TOPIC.plan.json here.",
 )
-@click.option("--reason", default="", help="Why, for the brokers' records.")
+@REASON
 @USER
 @JSON
 @click.pass_obj
 def plan_command(
-    credentials: Credentials | None,
+    access: Access,
     *,
     name_server: str | None,
     group: str,
@@ -97,12 +107,12 @@ def plan_command(
         group=group,
         target=read_target(targets, now_ms=now_ms, zone=datetime.now().astimezone().tzinfo or UTC),
         words=" ".join(targets),
-        caller=who(user, credentials),
+        caller=who(user, access),
         now_ms=now_ms,
         reason=reason,
         queues=frozenset(map(_queue_name, queues)),
     )
-    plan = run_asking(credentials, lambda wire: make_plan(wire, wish))
+    plan = run_asking(access, lambda wire: make_plan(wire, wish))
     write_plan(path, plan)
     if as_json:
         click.echo(to_json(plan_to_json(plan) | {"file": str(path)}))
@@ -112,35 +122,25 @@ def plan_command(
 
 
 @reset_offset.command(name="preview")
-@PLAN_FILE
-@NAME_SERVER
-@ACCEPT_EDITED
-@JSON
+@LOOK
 @click.pass_obj
-def preview_command(
-    credentials: Credentials | None,
-    *,
-    plan_file: Path,
-    name_server: str | None,
-    is_edit_accepted: bool,
-    as_json: bool,
-) -> None:
+def preview_command(access: Access, *, asked: LookAsked) -> None:
     """Show what a plan would do, and whether the group still stands where it did. Nothing is changed."""
-    plan = read_plan(plan_file, is_edit_accepted=is_edit_accepted)
+    plan = read_plan(asked.plan_file, is_edit_accepted=asked.is_edit_accepted)
 
     async def look(wire: Wire) -> dict[QueueName, int | None]:
-        places = await find_places(wire, name_server_of(name_server, plan), plan.topic)
+        places = await find_places(wire, name_server_of(asked.name_server, plan), plan.topic)
         check_places(plan, places)
         reader = GroupReader(wire, places, plan.group)
         found = await reader.offsets([message_queue(plan, queue) for queue in plan.queues])
         return {name_of(queue): now for queue, now in found.items()}
 
-    found = run_asking(credentials, look)
+    found = run_asking(access, look)
     moved: dict[str, dict[int, int | None]] = {}
     for queue in plan.queues:
         if found[queue.name] != queue.now:
             moved.setdefault(queue.broker_name, {})[queue.queue_id] = found[queue.name]
-    if as_json:
+    if asked.as_json:
         click.echo(to_json(plan_to_json(plan) | {"moved": moved}))
     else:
         print_plan(Console(), plan, found)
@@ -151,30 +151,20 @@ def preview_command(
 
 
 @reset_offset.command(name="verify")
-@PLAN_FILE
-@NAME_SERVER
-@ACCEPT_EDITED
-@JSON
+@LOOK
 @click.pass_obj
-def verify_command(
-    credentials: Credentials | None,
-    *,
-    plan_file: Path,
-    name_server: str | None,
-    is_edit_accepted: bool,
-    as_json: bool,
-) -> None:
+def verify_command(access: Access, *, asked: LookAsked) -> None:
     """Compare how the group stands now with a plan, and with what its clients have confirmed."""
-    plan = read_plan(plan_file, is_edit_accepted=is_edit_accepted)
-    journal = Journal(journal_path(plan_file), plan)
+    plan = read_plan(asked.plan_file, is_edit_accepted=asked.is_edit_accepted)
+    journal = Journal(journal_path(asked.plan_file), plan)
 
     async def look(wire: Wire) -> Checked:
-        places = await find_places(wire, name_server_of(name_server, plan), plan.topic)
+        places = await find_places(wire, name_server_of(asked.name_server, plan), plan.topic)
         check_places(plan, places)
         return await check_plan(wire, plan, places, journal)
 
-    checked = run_asking(credentials, look)
-    if as_json:
+    checked = run_asking(access, look)
+    if asked.as_json:
         click.echo(to_json(checked_to_json(checked)))
     else:
         print_checked(Console(), checked)
@@ -189,7 +179,7 @@ def verify_command(
 @JSON
 @click.pass_obj
 def list_command(
-    credentials: Credentials | None,
+    access: Access,
     *,
     name_server: str | None,
     group: str | None,
@@ -198,7 +188,7 @@ def list_command(
 ) -> None:
     """Show the orders that all brokers know, the newest last."""
     address = need_name_server(name_server)
-    listed = run_asking(credentials, lambda wire: all_orders(wire, address, group=group, topic=topic))
+    listed = run_asking(access, lambda wire: all_orders(wire, address, group=group, topic=topic))
     if as_json:
         click.echo(to_json({"orders": listed.orders, "failures": listed.failures}))
     else:
@@ -210,51 +200,36 @@ def list_command(
 
 
 @reset_offset.command(name="approve")
-@click.argument("order_id", metavar="ORDER")
-@NAME_SERVER
-@click.option("--reason", default="", help="Why, for the brokers' records.")
-@USER
-@JSON
+@DECIDE
 @click.pass_obj
-def approve_command(credentials: Credentials | None, **given: Any) -> None:
+def approve_command(access: Access, *, asked: DecideAsked) -> None:
     """Let an order that waits be carried out. Another has to say so than who gave it."""
-    _decide(credentials, is_approved=True, **given)
+    _decide(access, asked, is_approved=True)
 
 
 @reset_offset.command(name="reject")
-@click.argument("order_id", metavar="ORDER")
-@NAME_SERVER
-@click.option("--reason", default="", help="Why, for the brokers' records and whoever asked.")
-@USER
-@JSON
+@DECIDE
 @click.pass_obj
-def reject_command(credentials: Credentials | None, **given: Any) -> None:
+def reject_command(access: Access, *, asked: DecideAsked) -> None:
     """Do not let an order that waits be carried out."""
-    _decide(credentials, is_approved=False, **given)
+    _decide(access, asked, is_approved=False)
 
 
 reset_offset.add_command(apply_command)
 reset_offset.add_command(undo_command)
 
+COMMANDS: tuple[click.Command, ...] = (reset_offset, by_time_command, skip_command)
 
-def _decide(
-    credentials: Credentials | None,
-    *,
-    is_approved: bool,
-    order_id: str,
-    name_server: str | None,
-    reason: str,
-    user: str | None,
-    as_json: bool,
-) -> None:
-    address, decider = need_name_server(name_server), who(user, credentials)
+
+def _decide(access: Access, asked: DecideAsked, *, is_approved: bool) -> None:
+    address, decider = need_name_server(asked.name_server), who(asked.user, access)
     orders = run_asking(
-        credentials,
+        access,
         lambda wire: decide_everywhere(
-            wire, address, order_id, decider=decider, is_approved=is_approved, reason=reason
+            wire, address, asked.order_id, decider=decider, is_approved=is_approved, reason=asked.reason
         ),
     )
-    if as_json:
+    if asked.as_json:
         click.echo(to_json(orders))
     else:
         print_orders(Console(), orders)

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
+from tanist.admin.asking import Access
+from tanist.admin.parallel import in_parallel
 from tanist.admin.resets.applying import Applying, How, check_places
 from tanist.admin.resets.journal import Journal, journal_path
 from tanist.admin.resets.orders import STOPPED, order_of
@@ -16,103 +18,55 @@ from tanist.admin.resets.places import Place, Places, find_places
 from tanist.admin.resets.plan import Plan
 from tanist.admin.resets.plan_file import read_plan, write_plan
 from tanist.admin.resets.progress import Progress
-from tanist.admin.resets.reading import in_parallel
 from tanist.admin.resets.undoing import make_undo
-from tanist.cli.asked import JSON, NAME_SERVER, run_asking
-from tanist.cli.reset_options import ACCEPT_EDITED, PLAN_FILE, USER, WAIT, YES, name_server_of, who
+from tanist.cli.asked import run_asking
+from tanist.cli.reset_options import APPLY, ApplyAsked, name_server_of, who
 from tanist.cli.reset_views import print_plan, print_progress, progress_to_json, to_json
 from tanist.client.session.wire import Wire
-from tanist.client.settings import Credentials
 from tanist.protocol.response_errors import RequestNotSupported
-
-_FORCE = click.option(
-    "--force", "is_forced", is_flag=True, help="Also where the group has moved since it was planned."
-)
-_REASON = click.option("--reason", default="", help="Why, for the brokers' records.")
 
 
 @click.command(name="apply")
-@PLAN_FILE
-@NAME_SERVER
-@YES
-@_FORCE
-@WAIT
-@_REASON
-@ACCEPT_EDITED
-@USER
-@JSON
+@APPLY
 @click.pass_obj
-def apply_command(
-    credentials: Credentials | None,
-    *,
-    plan_file: Path,
-    name_server: str | None,
-    yes: bool,
-    is_forced: bool,
-    wait_s: float,
-    reason: str,
-    is_edit_accepted: bool,
-    user: str | None,
-    as_json: bool,
-) -> None:
+def apply_command(access: Access, *, asked: ApplyAsked) -> None:
     """Move the group as planned, if it still stands where it did, and wait until its clients confirm.
 
     The same command again goes on where it was interrupted, and does nothing twice.
     """
-    plan = read_plan(plan_file, is_edit_accepted=is_edit_accepted)
-    if not yes:
+    plan = read_plan(asked.plan_file, is_edit_accepted=asked.is_edit_accepted)
+    if not asked.yes:
         print_plan(Console(stderr=True), plan)
         click.confirm("Move the group?", abort=True, err=True)
-    how = How(caller=who(user, credentials), reason=reason, is_forced=is_forced, wait_s=wait_s)
-    address = name_server_of(name_server, plan)
-    run_asking(
-        credentials,
-        lambda wire: _apply(wire, plan, plan_file, name_server=address, how=how, as_json=as_json),
-    )
+    _run(access, asked, plan, asked.plan_file)
 
 
 @click.command(name="undo")
-@PLAN_FILE
-@NAME_SERVER
-@YES
-@_FORCE
-@WAIT
-@_REASON
-@ACCEPT_EDITED
-@USER
-@JSON
+@APPLY
 @click.pass_obj
-def undo_command(
-    credentials: Credentials | None,
-    *,
-    plan_file: Path,
-    name_server: str | None,
-    yes: bool,
-    is_forced: bool,
-    wait_s: float,
-    reason: str,
-    is_edit_accepted: bool,
-    user: str | None,
-    as_json: bool,
-) -> None:
+def undo_command(access: Access, *, asked: ApplyAsked) -> None:
     """Take a plan back that was applied: to where the group stood before, in the same way.
 
     The plan back is written beside the plan, PLAN.undo.json, and can be verified and undone itself.
     """
-    plan = read_plan(plan_file, is_edit_accepted=is_edit_accepted)
-    caller, address = who(user, credentials), name_server_of(name_server, plan)
-    path = plan_file.with_name(f"{plan_file.stem}.undo.json")
-    journal, begun = Journal(journal_path(plan_file), plan), _begun_at(path)
+    plan = read_plan(asked.plan_file, is_edit_accepted=asked.is_edit_accepted)
+    caller, address = who(asked.user, access), name_server_of(asked.name_server, plan)
+    path = asked.plan_file.with_name(f"{asked.plan_file.stem}.undo.json")
+    journal, begun = Journal(journal_path(asked.plan_file), plan), _begun_at(path)
     back = run_asking(
-        credentials, lambda wire: _plan_back(wire, plan, journal, begun, name_server=address, caller=caller)
+        access, lambda wire: _plan_back(wire, plan, journal, begun, name_server=address, caller=caller)
     )
     write_plan(path, back)
-    if not yes:
+    if not asked.yes:
         print_plan(Console(stderr=True), back)
         click.confirm("Move the group back?", abort=True, err=True)
-    how = How(caller=caller, reason=reason, is_forced=is_forced, wait_s=wait_s)
+    _run(access, asked, back, path)
+
+
+def _run(access: Access, asked: ApplyAsked, plan: Plan, path: Path) -> None:
+    address, how = name_server_of(asked.name_server, plan), asked.how(access)
     run_asking(
-        credentials, lambda wire: _apply(wire, back, path, name_server=address, how=how, as_json=as_json)
+        access, lambda wire: _apply(wire, plan, path, name_server=address, how=how, as_json=asked.as_json)
     )
 
 

@@ -1,21 +1,24 @@
 """``resetOffsetByTime`` and ``skipAccumulatedMessage``, with ``mqadmin``'s flags and its table."""
 
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 import click
 from rich.console import Console
 
+from tanist.admin.asking import Access
 from tanist.admin.resets.by_time import ByTime, reset_group
 from tanist.admin.resets.places import find_places
 from tanist.admin.resets.plan import END
 from tanist.admin.resets.refused import ResetRefused
+from tanist.admin.resets.stock import reset_one_queue
 from tanist.admin.resets.times import check_not_ahead, read_time_ms
 from tanist.cli.asked import JSON, NAME_SERVER, run_asking
 from tanist.cli.reset_options import WAIT, need_name_server
 from tanist.cli.reset_views import APPROVE, line, to_json
 from tanist.client.session.wire import Wire
-from tanist.client.settings import Credentials
+from tanist.model.route import MessageQueue
 
 _GROUP = click.option("-g", "--group", required=True, help="The consumer group.")
 _TOPIC = click.option("-t", "--topic", required=True, help="The topic.")
@@ -28,6 +31,9 @@ _FORCE = click.option(
     show_default=True,
     help="Whether a queue may go forward too, true or false.",
 )
+_LIGHT = click.option(
+    "-c", "--cluster", hidden=True, expose_value=False, help="For light queues, which Tanist has not."
+)
 
 
 @click.command(name="resetOffsetByTime")
@@ -35,17 +41,24 @@ _FORCE = click.option(
 @_TOPIC
 @click.option("-s", "--timestamp", required=True, help="now, milliseconds, or yyyy-MM-dd#HH:mm:ss:SSS.")
 @_FORCE
+@click.option("-b", "--broker", "address", help="With -q, only at this broker, host:port.")
+@click.option("-q", "--queue", "queue_id", type=click.IntRange(0), help="With -b, only this queue.")
+@click.option("-o", "--offset", type=click.IntRange(0), help="With -b and -q, to this offset.")
+@_LIGHT
 @NAME_SERVER
 @WAIT
 @JSON
 @click.pass_obj
 def by_time_command(
-    credentials: Credentials | None,
+    access: Access,
     *,
     group: str,
     topic: str,
     timestamp: str,
     is_force: bool,
+    address: str | None,
+    queue_id: int | None,
+    offset: int | None,
     name_server: str | None,
     wait_s: float,
     as_json: bool,
@@ -66,8 +79,25 @@ def by_time_command(
             f"rollback consumer offset by specified group[{group}], topic[{topic}], "
             f"force[{str(is_force).lower()}], timestamp(string)[{timestamp}], timestamp(long)[{at_ms}]",
         )
+    if address is not None and queue_id is not None:
+        _reset_queue(
+            access,
+            lambda wire: reset_one_queue(
+                wire,
+                address,
+                topic=topic,
+                group=group,
+                queue_id=queue_id,
+                timestamp_ms=at_ms,
+                queue_offset=offset,
+            ),
+            as_json=as_json,
+        )
+        return
+    if address is not None or queue_id is not None or offset is not None:
+        raise click.UsageError("-b and -q go together, and -o needs both")
     _reset(
-        credentials,
+        access,
         name_server,
         group=group,
         topic=topic,
@@ -82,12 +112,13 @@ def by_time_command(
 @_GROUP
 @_TOPIC
 @_FORCE
+@_LIGHT
 @NAME_SERVER
 @WAIT
 @JSON
 @click.pass_obj
 def skip_command(
-    credentials: Credentials | None,
+    access: Access,
     *,
     group: str,
     topic: str,
@@ -98,7 +129,7 @@ def skip_command(
 ) -> None:
     """Skip all that a group has not consumed, as mqadmin does, and tell which clients have confirmed."""
     _reset(
-        credentials,
+        access,
         name_server,
         group=group,
         topic=topic,
@@ -109,8 +140,18 @@ def skip_command(
     )
 
 
+def _reset_queue(
+    access: Access, reset: Callable[[Wire], Awaitable[dict[MessageQueue, int]]], *, as_json: bool
+) -> None:
+    found = ByTime(run_asking(access, reset), {}, {})
+    if as_json:
+        click.echo(to_json(_to_json(found)))
+    else:
+        _print_offsets(found)
+
+
 def _reset(
-    credentials: Credentials | None,
+    access: Access,
     name_server: str | None,
     *,
     group: str,
@@ -128,7 +169,7 @@ def _reset(
             wire, places, group=group, timestamp_ms=timestamp_ms, is_force=is_force, wait_s=wait_s
         )
 
-    found = run_asking(credentials, reset)
+    found = run_asking(access, reset)
     if as_json:
         click.echo(to_json(_to_json(found)))
     else:
@@ -137,10 +178,14 @@ def _reset(
         raise SystemExit(found.outcome)
 
 
-def _print(found: ByTime) -> None:
+def _print_offsets(found: ByTime) -> None:
     click.echo(f"{'#brokerName':40}  {'#queueId':40}  {'#offset':40}")
     for queue, offset in sorted(found.offsets.items()):
         click.echo(f"{queue.broker_name:40}  {queue.queue_id:<40}  {offset:<40}")
+
+
+def _print(found: ByTime) -> None:
+    _print_offsets(found)
     if len(found.orders) > len(found.waiting):
         click.echo(found.tally.sentence())
     for order in found.waiting:

@@ -3,15 +3,17 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Collection
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import click
 import msgspec
+from prometheus_client import CollectorRegistry
 
-from tanist.config import describe, secret_values, warn_unsupported
+from tanist.config import LogFormat, ProcessSettings, describe, secret_values, warn_unsupported
 from tanist.log import ProcessLog
+from tanist.metrics import serving_metrics
 from tanist.remoting.event_loop import find_loop_factory
 from tanist.remoting.file_limit import raise_file_limit
 
@@ -47,7 +49,21 @@ def tell_story(
     """A server's log tells what happens, keeps its secrets, and begins with the keys that do nothing."""
     process_log.set_level(logging.INFO)
     process_log.hide(*secret_values(*settings))
+    for group in settings:
+        if isinstance(group, ProcessSettings):
+            process_log.use_json_unless_told(is_json=group.log_format is LogFormat.JSON)
     warn_unsupported(_log, unknown, source=source)
+
+
+@asynccontextmanager
+async def measured(registry: CollectorRegistry, process: ProcessSettings) -> AsyncGenerator[None]:
+    """Serve metrics while the block lasts, if the settings say so. Raises ConfigError."""
+    if not process.is_measured:
+        yield
+        return
+    host, port = process.metrics_prom_exporter_host, process.metrics_prom_exporter_port
+    async with serving_metrics(registry, host, port):
+        yield
 
 
 def serve(make: Callable[[], AbstractAsyncContextManager[str]]) -> None:

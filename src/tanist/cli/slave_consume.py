@@ -6,6 +6,7 @@ from typing import NamedTuple
 import click
 from rich.console import Console
 
+from tanist.admin.asking import Access
 from tanist.admin.replication import cluster_brokers
 from tanist.admin.roles import assign_roles, read_assignment
 from tanist.admin.slave_consume import (
@@ -29,7 +30,6 @@ from tanist.cli.slave_consume_views import (
     to_json,
 )
 from tanist.client.session.wire import Wire
-from tanist.client.settings import Credentials
 from tanist.coord import open_registry
 from tanist.model.reading import GroupRole, assignment_path, decode_assignment
 from tanist.protocol.bodies.slave_consume import SlaveConsumeStatus
@@ -46,7 +46,7 @@ _COORDINATOR = click.option(
 @JSON
 @click.pass_obj
 def status_command(
-    credentials: Credentials | None,
+    access: Access,
     *,
     address: str | None,
     cluster: str | None,
@@ -63,7 +63,7 @@ def status_command(
         assert cluster is not None
         return await group_statuses(wire, await cluster_brokers(wire, first_of(name_server), cluster))
 
-    answers = run_asking(credentials, look)
+    answers = run_asking(access, look)
     if as_json:
         click.echo(to_json(answers_to_json(answers)))
     else:
@@ -83,12 +83,12 @@ def status_command(
 )
 @JSON
 @click.pass_obj
-def ledger_command(credentials: Credentials | None, *, address: str, count: int, as_json: bool) -> None:
+def ledger_command(access: Access, *, address: str, count: int, as_json: bool) -> None:
     """Show what a broker wrote down: each switch and hand-back, why, and what may be consumed twice.
 
     The JSON has the conditions and the offsets of each too. Master and slave have a ledger each.
     """
-    ledger = run_asking(credentials, lambda wire: slave_consume_ledger(wire, address, count))
+    ledger = run_asking(access, lambda wire: slave_consume_ledger(wire, address, count))
     if as_json:
         click.echo(to_json(ledger))
     else:
@@ -111,14 +111,14 @@ class _Ending(NamedTuple):
 @JSON
 @click.pass_obj
 def end_command(
-    credentials: Credentials | None, *, address: str, reason: str, is_forced: bool, yes: bool, as_json: bool
+    access: Access, *, address: str, reason: str, is_forced: bool, yes: bool, as_json: bool
 ) -> None:
     """Have a master be read again whose slave was read, or may be, and does not come back.
 
     What the slave delivered in the meantime the master does not know: consumers may get it again. So start
     the slave if that is possible; it hands back what it knows by itself.
     """
-    ending = run_asking(credentials, lambda wire: _look_before_end(wire, address))
+    ending = run_asking(access, lambda wire: _look_before_end(wire, address))
     _check_ending(ending, is_forced=is_forced)
     if not yes:
         click.confirm(_question(ending), abort=True, err=True)
@@ -127,7 +127,7 @@ def end_command(
         done = await end_slave_consume(wire, ending.status, reason=reason, is_forced=is_forced)
         return done, await slave_consume_status(wire, address)
 
-    done, after = run_asking(credentials, end)
+    done, after = run_asking(access, end)
     duplicates = ending.status.duplicates_if_ended
     if as_json:
         click.echo(to_json({"done": done, "duplicatesAtMost": duplicates, "status": after}))
@@ -178,7 +178,7 @@ def assign_command(
 @JSON
 @click.pass_obj
 def why_command(
-    credentials: Credentials | None,
+    access: Access,
     *,
     group: str,
     what: str,
@@ -204,9 +204,7 @@ def why_command(
         return await group_statuses(wire, known)
 
     answers = [
-        answer
-        for answer in run_asking(credentials, look)
-        if answer.status is None or answer.status.group == group
+        answer for answer in run_asking(access, look) if answer.status is None or answer.status.group == group
     ]
     if not answers:
         raise click.ClickException(

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tanist.cli.demo import demo
 from tanist.cli.describe import describe_record, describe_store
 from tanist.cli.diverged import diverged
 from tanist.cli.repair import repair
+from tanist.cli.store_demo import demo
 from tanist.store.reader import StoreReader
 from tanist.store.verify import VerifyReport, verify
 

@@ -65,8 +65,14 @@ def _default_home() -> Path:
     show_default=True,
     help="A master whose slave is read when it is gone, or one that a controller replaces.",
 )
+@click.option(
+    "--demo",
+    "has_traffic",
+    is_flag=True,
+    help="Add traffic: producers at a gentle rate, a clustering and a broadcasting group.",
+)
 @click.pass_context
-def up(context: click.Context, *, home: Path, mode: str) -> None:
+def up(context: click.Context, *, home: Path, mode: str, has_traffic: bool) -> None:
     """Run a name server, a controller, two brokers and the console on this machine, until Ctrl-C.
 
     The console's address and a login are printed. From a second terminal: status, kill master, restart, stop.
@@ -79,7 +85,7 @@ def up(context: click.Context, *, home: Path, mode: str) -> None:
     _refuse_second(home)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     with locked_home(home) as lock, control_place(home) as control:
-        plan = _plan(home, Mode(mode), control)
+        plan = _plan(home, Mode(mode), control, has_traffic=has_traffic)
         password = secrets.token_urlsafe(12)
         process_log.hide(password)
         user = made_user(_USER, Role.OPERATOR, password)
@@ -144,7 +150,7 @@ async def _run(plan: ClusterPlan, control: Path, password: str, *, lock: int) ->
         click.echo("Stopping.")
 
 
-def _plan(home: Path, mode: Mode, control: Path) -> ClusterPlan:
+def _plan(home: Path, mode: Mode, control: Path, *, has_traffic: bool) -> ClusterPlan:
     """The plan, with the ports of the last start where they are free. Raises PortTaken."""
     kept = home / f"{mode.value}.ports.json"
     wanted = msgspec.json.decode(kept.read_bytes(), type=Ports) if kept.exists() else Ports()
@@ -154,7 +160,7 @@ def _plan(home: Path, mode: Mode, control: Path) -> ClusterPlan:
     for line in told:
         click.echo(line.capitalize())
     kept.write_bytes(msgspec.json.encode(ports))
-    return plan_cluster(home, mode, ports, secret=_secret(home), control=control)
+    return plan_cluster(home, mode, ports, secret=_secret(home), control=control, has_traffic=has_traffic)
 
 
 def _refuse_move(home: Path, kept: Ports, chosen: Ports) -> None:

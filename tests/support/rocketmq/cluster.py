@@ -379,14 +379,18 @@ class RocketMQ:
 
 
 def mqadmin_each(
-    name_server: str, *commands: Sequence[str], home: Path, line: str = CLIENT_LINES[0]
+    name_server: str | None, *commands: Sequence[str], home: Path, line: str = CLIENT_LINES[0]
 ) -> list[str]:
-    """Run the operator command of one line with each of these, in one process; what each printed."""
+    """Run the operator command of one line with each of these, in one process; what each printed.
+
+    Help is asked of no name server.
+    """
     # The older line does not start without a file that says what it logs.
     logging = home / "conf" / "logback_tools.xml"
     logging.parent.mkdir(parents=True, exist_ok=True)
     logging.write_text("<configuration/>")
-    runs = [[*command, "-n", name_server] for command in commands]
+    place = [] if name_server is None else ["-n", name_server]
+    runs = [[*command, *place] for command in commands]
     encoded = msgspec.json.encode(runs).decode()
     printed = install_client(line).run("tanist.client.OperatorMain", encoded, home=home)
     return printed.split("\f")[:-1]

@@ -80,7 +80,11 @@ class Server:
 
     def pause(self) -> None:
         """Have it stand still; its connections stay open."""
-        os.kill(self._running.pid, signal.SIGSTOP)
+        pid = self._running.pid
+        os.kill(pid, signal.SIGSTOP)
+        # It is told so, and goes on for a moment: on a busy machine long enough to answer.
+        while any(") T" not in stat.read_text() for stat in Path(f"/proc/{pid}/task").glob("*/stat")):
+            time.sleep(_POLL_S)
 
     def resume(self) -> None:
         os.kill(self._running.pid, signal.SIGCONT)

@@ -10,13 +10,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tanist.admin.parallel import in_parallel
 from tanist.admin.resets.at_stock import AtStock
 from tanist.admin.resets.journal import Journal
 from tanist.admin.resets.orders import STOPPED, follow, give_order, order_of, orders_since
 from tanist.admin.resets.places import Place, Places
 from tanist.admin.resets.plan import Plan, PlannedQueue, message_queue
 from tanist.admin.resets.progress import AtBroker, Progress
-from tanist.admin.resets.reading import GroupReader, in_parallel
+from tanist.admin.resets.reading import GroupReader
 from tanist.admin.resets.refused import ResetRefused
 from tanist.client.session.wire import Wire
 from tanist.errors import MQError

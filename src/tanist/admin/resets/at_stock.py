@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Callable
 
+from tanist.admin.parallel import in_parallel
 from tanist.admin.resets.journal import Journal
 from tanist.admin.resets.judging import HOLDS, judge
 from tanist.admin.resets.places import Place
 from tanist.admin.resets.plan import END, Plan, PlannedQueue, message_queue
 from tanist.admin.resets.progress import AtBroker
-from tanist.admin.resets.reading import GroupReader, in_parallel
+from tanist.admin.resets.reading import GroupReader
 from tanist.admin.resets.refused import ResetRefused
 from tanist.admin.resets.stock import (
     StockWay,

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tanist.admin.parallel import in_parallel
 from tanist.admin.resets.orders import follow, read_orders
 from tanist.admin.resets.places import Place, Places
 from tanist.admin.resets.plan import END
 from tanist.admin.resets.progress import Outcome
-from tanist.admin.resets.reading import GroupReader, in_parallel
+from tanist.admin.resets.reading import GroupReader
 from tanist.admin.resets.stock import commit_offset, reset_by_time
 from tanist.admin.resets.tally import Tally, tally
 from tanist.client.session.wire import Wire

@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tanist.admin.parallel import in_parallel
 from tanist.admin.resets.journal import Journal
 from tanist.admin.resets.judging import HOLDS, Verdict, judge
 from tanist.admin.resets.orders import APPLIED, order_of, orders_since
 from tanist.admin.resets.places import Place, Places
 from tanist.admin.resets.plan import Plan, PlannedQueue, message_queue
 from tanist.admin.resets.progress import Outcome
-from tanist.admin.resets.reading import GroupReader, in_parallel
+from tanist.admin.resets.reading import GroupReader
 from tanist.admin.resets.tally import Tally, tally
 from tanist.client.session.wire import Wire
 from tanist.model.route import MessageQueue

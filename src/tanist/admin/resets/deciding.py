@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tanist.admin.parallel import in_parallel
 from tanist.admin.resets.orders import decide, read_orders
-from tanist.admin.resets.reading import in_parallel
 from tanist.admin.resets.refused import ResetRefused
 from tanist.client.session.wire import Wire
 from tanist.errors import MQError

@@ -2,9 +2,9 @@
 
 from contextlib import suppress
 
+from tanist.admin.parallel import in_parallel
 from tanist.admin.resets.aiming import Found
 from tanist.admin.resets.places import Place, Places
-from tanist.admin.resets.reading import in_parallel
 from tanist.admin.resets.refused import ResetRefused
 from tanist.client.session.wire import Wire
 from tanist.errors import RemoteProtocolError, ResponseError

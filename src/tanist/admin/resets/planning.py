@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from tanist.admin.parallel import in_parallel
 from tanist.admin.resets.aiming import Aimed, Found, Goal, QueueFacts, aim, name_of, shown_queue
 from tanist.admin.resets.cautions import GroupFacts, client_cautions, group_cautions
 from tanist.admin.resets.client_versions import version_name
@@ -17,7 +18,7 @@ from tanist.admin.resets.orders import knows_orders
 from tanist.admin.resets.places import Places, find_places
 from tanist.admin.resets.plan import END, Plan, PlannedClient, planned
 from tanist.admin.resets.plan_file import read_plan
-from tanist.admin.resets.reading import GroupReader, in_parallel, model_of
+from tanist.admin.resets.reading import GroupReader, model_of
 from tanist.admin.resets.refused import ResetRefused
 from tanist.admin.resets.targets import (
     AtKey,

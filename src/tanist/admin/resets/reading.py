@@ -1,9 +1,8 @@
 """Asks brokers where a group stands and what its queues hold: many questions at once, but never too many."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
+from tanist.admin.parallel import in_parallel
 from tanist.admin.resets.aiming import QueueFacts
 from tanist.admin.resets.places import Place, Places
 from tanist.client.session.wire import Wire
@@ -34,31 +33,8 @@ from tanist.protocol.headers.reset import InvokeConsumerStatusRequest
 from tanist.protocol.java_json import decode_java_json
 from tanist.protocol.response_errors import ConsumerOffline, NotFound, TopicNotFound
 
-_AT_ONCE = 32
 _CLIENTS_TIMEOUT_S = 15.0
 """A broker asks clients for so long at most, and they are asked through it."""
-
-_T = TypeVar("_T")
-_I = TypeVar("_I")
-
-
-async def in_parallel(
-    items: Iterable[_I], do: Callable[[_I], Awaitable[_T]], *, at_once: int = _AT_ONCE
-) -> list[_T]:
-    """The same for each item, so many at once. The first error ends the others."""
-    slots = asyncio.Semaphore(at_once)
-
-    async def do_one(item: _I) -> _T:
-        async with slots:
-            return await do(item)
-
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(do_one(item)) for item in items]
-    except BaseExceptionGroup as group:
-        # Several may fail at the same moment, mostly for the same reason: one speaks for them.
-        raise group.exceptions[0] from None
-    return [task.result() for task in running]
 
 
 class GroupReader:

@@ -99,3 +99,27 @@ async def reset_by_time(
     code = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
     answer = await wire.ask(address, Command.request(code, header), timeout_s=_TIMEOUT_S)
     return dict(decode_java_json(answer.body, OffsetTable).offset_table)
+
+
+async def reset_one_queue(
+    wire: Wire,
+    address: str,
+    *,
+    topic: str,
+    group: str,
+    queue_id: int,
+    timestamp_ms: int,
+    queue_offset: int | None,
+) -> dict[MessageQueue, int]:
+    """One queue of one broker, to an offset or else to a time; where the broker says it goes."""
+    header = ResetOffsetRequest(
+        topic=topic,
+        group=group,
+        timestamp_ms=timestamp_ms,
+        is_force=True,
+        queue_id=queue_id,
+        queue_offset=None if queue_offset is None else QueueOffset(queue_offset),
+    )
+    code = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
+    answer = await wire.ask(address, Command.request(code, header), timeout_s=_TIMEOUT_S)
+    return dict(decode_java_json(answer.body, OffsetTable).offset_table) if answer.body else {}

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
+from tanist.admin.parallel import in_parallel
 from tanist.admin.resets.aiming import aim
 from tanist.admin.resets.journal import BrokerDone, Journal
 from tanist.admin.resets.orders import APPLIED, order_of
 from tanist.admin.resets.places import Place, Places
 from tanist.admin.resets.plan import Plan, message_queue, planned
 from tanist.admin.resets.planning import new_plan_id
-from tanist.admin.resets.reading import GroupReader, in_parallel
+from tanist.admin.resets.reading import GroupReader
 from tanist.admin.resets.refused import ResetRefused
 from tanist.admin.resets.targets import AtOffsets, QueueName
 from tanist.client.session.wire import Wire

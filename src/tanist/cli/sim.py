@@ -1,0 +1,82 @@
+"""``tanist sim``: thousands of histories on a virtual clock, each of which one seed tells again."""
+
+import os
+import sys
+import time
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import Progress
+
+from tanist.cli.asked import JSON
+from tanist.sim import WORLDS, Story, tell, tell_many
+
+EXIT_BROKEN = 1
+
+
+@click.command()
+@click.option(
+    "--world",
+    "worlds",
+    multiple=True,
+    type=click.Choice(list(WORLDS)),
+    help="What is simulated; without it all worlds.",
+)
+@click.option("--seed", default=0, show_default=True, help="The first history.")
+@click.option(
+    "--count", default=500, show_default=True, type=click.IntRange(1), help="Histories of each world."
+)
+@click.option("--jobs", default=os.cpu_count() or 1, show_default="all cores", type=click.IntRange(1, 256))
+@click.option("--trace", is_flag=True, help="Tell the story of --seed instead.")
+@JSON
+def sim(*, worlds: tuple[str, ...], seed: int, count: int, jobs: int, trace: bool, as_json: bool) -> None:
+    """Run the machines of the brokers on a virtual clock, network and registry, and look for a broken rule.
+
+    The same seed gives the same history: `tanist sim --world reading --seed 17 --trace` tells it again. Exit
+    code 1 if a rule was broken.
+    """
+    asked = worlds or tuple(WORLDS)
+    if trace:
+        stories = [tell(world, seed) for world in asked]
+        _show_traces(stories, as_json=as_json)
+    else:
+        stories = _run(asked, range(seed, seed + count), jobs=jobs, as_json=as_json)
+    if any(story.broken is not None for story in stories):
+        sys.exit(EXIT_BROKEN)
+
+
+def _run(worlds: tuple[str, ...], seeds: range, *, jobs: int, as_json: bool) -> list[Story]:
+    began_s = time.monotonic()
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        told = tell_many(worlds, seeds, jobs=jobs)
+        stories = list(progress.track(told, total=len(worlds) * len(seeds), description="histories"))
+    took_s = time.monotonic() - began_s
+    broken = [story for story in stories if story.broken is not None]
+    if as_json:
+        found = {
+            "histories": len(stories),
+            "switches": sum(story.switches for story in stories),
+            "seconds": round(took_s, 3),
+            "broken": [{"world": each.world, "seed": each.seed, "rule": each.broken} for each in broken],
+        }
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        return stories
+    for story in broken:
+        click.echo(f"{story.world} seed {story.seed}: {story.broken}")
+    switches = sum(story.switches for story in stories)
+    click.echo(
+        f"{len(stories):,} histories with {switches:,} switches in {took_s:.1f} s "
+        f"({len(stories) / took_s * 60 / jobs:,.0f} a minute a core): {len(broken)} broke a rule"
+    )
+    return stories
+
+
+def _show_traces(stories: list[Story], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(stories), indent=2))
+        return
+    for story in stories:
+        click.echo(f"{story.world} seed {story.seed}: {story.broken or 'all rules held'}")
+        for line in story.transcript:
+            click.echo(f"  {line}")

@@ -1,0 +1,66 @@
+"""Clusters of real processes are broken while clients work: nothing is lost, and work goes on."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from tanist.chaos import Fault, Mode, RunPlan, run
+from tanist.chaos.hosts import NoHosts
+from tests.support.zookeeper import Ensemble
+
+BROKEN_S = 4.0
+
+
+@pytest.fixture(autouse=True)
+def _quiet_clients() -> None:
+    """Clients of a cluster that is broken on purpose have nothing to say that would help."""
+    logging.getLogger("tanist.client").setLevel(logging.CRITICAL)
+
+
+def judge(folder: Path, mode: Mode, fault: Fault, *, zookeeper: str = "") -> None:
+    plan = RunPlan(
+        mode=mode,
+        fault=fault,
+        folder=folder,
+        before_s=1.0,
+        broken_s=BROKEN_S,
+        after_s=0.5,
+        zookeeper=zookeeper,
+    )
+    try:
+        result = asyncio.run(run(plan))
+    except NoHosts as error:
+        pytest.skip(str(error))
+    assert result.is_sound, (result.verdict.anomalies, result.broken_promises)
+    assert result.verdict.counts.acknowledged > 0
+    assert result.verdict.counts.faults == 1
+    assert not result.verdict.unjudged
+
+
+@pytest.mark.parametrize(
+    ("mode", "fault"),
+    [
+        (Mode.CLASSIC_ASYNC, Fault.KILL_MASTER),
+        (Mode.CLASSIC_SYNC, Fault.FLAKY_REPLICATION),
+        (Mode.CLASSIC_SYNC, Fault.RESTART_ALL),
+        (Mode.SLAVE_CONSUMPTION, Fault.KILL_MASTER),
+        (Mode.SLAVE_CONSUMPTION, Fault.CUT_REGISTRY),
+        (Mode.AUTO_SWITCH, Fault.FREEZE_MASTER),
+        (Mode.AUTO_SWITCH, Fault.CUT_MASTER),
+    ],
+)
+def test_nothing_acknowledged_is_lost(mode: Mode, fault: Fault, tmp_path: Path) -> None:
+    judge(tmp_path, mode, fault)
+
+
+@pytest.mark.partner("java", "maven")
+def test_nothing_acknowledged_is_lost_with_zookeeper(tmp_path: Path) -> None:
+    with Ensemble(tmp_path / "zookeeper", size=1) as zookeeper:
+        judge(
+            tmp_path / "run",
+            Mode.AUTO_SWITCH_ZOOKEEPER,
+            Fault.KILL_MASTER,
+            zookeeper=f"{zookeeper.hosts}/chaos",
+        )
