@@ -27,7 +27,7 @@ from tanist.remoting import RemotingClient
 from tests.support.clocks import FakeClock
 from tests.support.played_replicas import controlling
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """How long a test waits for what has to come."""
 
 _SQLITE_TIMEOUT_S = 0.6
