@@ -8,30 +8,29 @@ from typing import Self
 import msgspec
 
 from tanist.up.plan import Mode, Ports
-from tests.support.process import ForeignProcess
+from tests.support.process import ForeignProcess, ProcessFailed
 from tests.support.rocketmq.cluster import free_broker_port, free_port
 from tests.support.served import tanist_command
 
 _LOGIN = re.compile(r"The console is at (\S+)/\nLog in as (\S+) with (\S+) ")
-_START_S, _STOP_S = 60.0, 30.0
+_START_S, STOP_S = 120.0, 60.0
 
 
 class UpProcess:
     """A cluster with fixed roles. It ends with the block, and its processes with it."""
 
-    def __init__(self, directory: Path) -> None:
-        home = directory / "home"
-        home.mkdir(parents=True)
-        self.ports = Ports(
-            namesrv=free_port(),
-            controller=free_port(),
-            first=free_broker_port(),
-            second=free_broker_port(),
-            console=free_port(),
-        )
-        (home / f"{Mode.FIXED_ROLES.value}.ports.json").write_bytes(msgspec.json.encode(self.ports))
-        self.process = ForeignProcess("tanist-up", tanist_command("up", "--home", home), directory=directory)
-        self.process.wait_for_output("Ctrl-C stops all", timeout_s=_START_S)
+    def __init__(self, directory: Path, *options: str) -> None:
+        self.home = directory / "home"
+        self.home.mkdir(parents=True)
+        self.ports = free_ports()
+        (self.home / f"{Mode.FIXED_ROLES.value}.ports.json").write_bytes(msgspec.json.encode(self.ports))
+        command = tanist_command("up", "--home", self.home, *options)
+        self.process = ForeignProcess("tanist-up", command, directory=directory)
+        try:
+            self.process.wait_for_output("Ctrl-C stops all", timeout_s=_START_S)
+        except ProcessFailed:
+            self._end()
+            raise
         found = _LOGIN.search(self.process.output())
         assert found is not None, self.process.output()
         self.console, self.user, self.password = found.groups()
@@ -50,5 +49,17 @@ class UpProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
         # Killed, it would leave its children behind.
-        self.process.stop(timeout_s=_STOP_S)
+        if self.process.is_running:
+            self.process.stop(timeout_s=STOP_S)
+
+
+def free_ports() -> Ports:
+    """All of them: those by default are free to each of several clusters that start at once."""
+    brokers = {"first", "second"}
+    return Ports(
+        **{name: free_broker_port() if name in brokers else free_port() for name in Ports.__struct_fields__}
+    )

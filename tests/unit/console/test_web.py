@@ -13,7 +13,9 @@ from tanist.console.access.login_limit import PER_ADDRESS, WINDOW_S
 from tanist.console.access.sessions import IDLE_S
 from tanist.console.change_desk import ChangeDesk
 from tanist.console.errors import Partly
+from tanist.console.views.digests import digests
 from tanist.console.watching.lookups import KEPT_S
+from tanist.console.watching.snapshot import Snapshot
 from tanist.console.web.guard import MAX_NAME_CHARS
 from tanist.console.web.login import local_path
 from tanist.console.web.proxy import BehindProxy
@@ -83,6 +85,15 @@ def test_an_open_page_of_somebody_who_is_not_logged_in_any_more_goes_to_the_logi
 
     answer = PlayedConsole(snapshot()).run(visit)
     assert (answer.status, answer.headers["hx-redirect"]) == (200, "/login?next=%2Fbrokers")
+
+
+@pytest.mark.parametrize("seen", [snapshot(), dead_master()], ids=["well", "dead master"])
+@pytest.mark.parametrize(("page", "view"), [("/topics", "topics"), (f"/brokers/{MASTER}", "brokers")])
+def test_a_page_says_how_its_view_looked_so_that_a_look_it_has_missed_is_news(
+    page: str, view: str, seen: Snapshot
+) -> None:
+    told = digests(seen)[view]
+    assert f'data-view="{view}" data-digest="{told}"' in ask(page, console=PlayedConsole(seen)).text
 
 
 def test_an_empty_cluster_says_how_to_fill_it() -> None:

@@ -33,7 +33,7 @@ class Watcher:
 
     def __init__(self, look: Look, digests: Digests, clock: Clock) -> None:
         self._look = look
-        self._digests = digests
+        self._digest = digests
         self._clock = clock
         self._recorder = Recorder()
         self._observers: list[Observer] = []
@@ -50,6 +50,11 @@ class Watcher:
     def snapshot(self) -> Snapshot | None:
         """What was seen last; None before the first look is over."""
         return self._snapshot
+
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """How each view looked at the last look; nothing before the first is over."""
+        return self._told
 
     @property
     def history(self) -> History:
@@ -154,7 +159,7 @@ class Watcher:
 
     async def _publish(self, snapshot: Snapshot) -> None:
         self._recorder.on_snapshot(snapshot)
-        told = dict(self._digests(snapshot))
+        told = dict(self._digest(snapshot))
         for observer in self._observers:
             told |= observer(snapshot)
         async with self._changed:

@@ -26,7 +26,7 @@ async def look(request: Request) -> Results:
 
 @viewers
 async def show(request: Request) -> Response:
-    return page(request, "certificates.html", view=await look(request), live=None)
+    return page(request, "certificates.html", view=await look(request))
 
 
 @operators

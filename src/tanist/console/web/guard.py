@@ -132,6 +132,8 @@ def _guarded(handler: Handler, *, needs_operator: bool) -> Handler:
         if user is None:
             return _not_known(request)
         request.scope["session"], request.scope["user"] = session, user
+        # Before anything is read: a page that says it is older than it is asks once too often, no more.
+        request.scope["digests"] = desk_of(request).watcher.digests
         if needs_operator and not user.is_operator:
             return refusal(request, 403, f"{user.name} is a viewer; this is for operators")
         is_change = request.method not in _SAFE

@@ -91,13 +91,12 @@ async def show_search(request: Request) -> Response:
         problem=problem,
         more=more,
         topics=topics,
-        live=None,
     )
 
 
 @viewers
 async def show_message(request: Request) -> Response:
-    return page(request, "message.html", view=await look_at(request), live=None)
+    return page(request, "message.html", view=await look_at(request))
 
 
 @viewers
@@ -113,7 +112,7 @@ async def show_dead_letters_of(request: Request) -> Response:
     if view.found.is_cut and view.found.messages:
         more = "?" + urlencode({**asked, "begin": str(view.found.messages[-1].stored_ms)})
     query = urlencode(asked)
-    return page(request, "dead_letters_of.html", view=view, asked=asked, query=query, more=more, live=None)
+    return page(request, "dead_letters_of.html", view=view, asked=asked, query=query, more=more)
 
 
 @viewers

@@ -84,7 +84,7 @@ async def show_alarms(request: Request) -> Response:
 
 @operators
 async def show_audit(request: Request) -> Response:
-    return page(request, "audit.html", entries=desk_of(request).audit.last, live=None)
+    return page(request, "audit.html", entries=desk_of(request).audit.last)
 
 
 ROUTES: list[BaseRoute] = [

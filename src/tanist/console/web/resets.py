@@ -57,7 +57,7 @@ async def look_one(request: Request) -> ResetPage:
 @viewers
 async def show_list(request: Request) -> Response:
     wish = {name: request.query_params.get(name, "") for name in ("group", "topic")}
-    return page(request, "resets.html", view=await look_list(request), wish=wish, live=None)
+    return page(request, "resets.html", view=await look_list(request), wish=wish)
 
 
 @viewers

@@ -1,5 +1,6 @@
 """Pages from templates. Everything that is put into one is escaped."""
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,18 @@ from tanist import __version__
 from tanist.console.web import shown
 
 HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class LiveView:
+    """Which view a page shows, and how that was when the page was asked for.
+
+    A look that ends while the browser loads the page is news to it: who shows the page compares this with
+    what he is told first.
+    """
+
+    name: str
+    digest: str
 
 
 @cache
@@ -38,8 +51,13 @@ def _environment() -> Environment:
     return environment
 
 
-def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Render a page for whoever asks: the layout shows who that is, and what is to be told once."""
+def page(
+    request: Request, template: str, *, status: int = 200, live: str | None = None, **values: Any
+) -> HTMLResponse:
+    """Render a page for whoever asks: the layout shows who that is, and what is to be told once.
+
+    ``live`` is the view that the page shows, if it is one that changes while it is looked at.
+    """
     session = request.scope.get("session")
     desk = request.app.state.desk
     told: list[str] = [] if session is None else session.take_told()
@@ -54,6 +72,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
             has_certificates=desk.certificates is not None,
             alarm_count=desk.alarms.board.firing_count,
             version=__version__,
+            live_view=None if live is None else LiveView(live, request.scope["digests"].get(live, "")),
             **values,
         )
     )

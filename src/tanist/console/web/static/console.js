@@ -19,13 +19,12 @@
     drawAll();
   }
 
-  // Which view this page shows, and what the server said last of how it looks.
-  let shown = null;
-  let isStale = false;
+  // How all views look by now, as the server said last. The page itself says how its view looked when it was made.
+  let told = null;
 
-  function liveView() {
+  function isOld() {
     const live = document.getElementById("live");
-    return live ? live.dataset.view : null;
+    return live !== null && told !== null && (told[live.dataset.view] || "") !== live.dataset.digest;
   }
 
   function isBusy() {
@@ -36,30 +35,22 @@
     return isTyping || (selection && !selection.isCollapsed);
   }
 
-  function refresh() {
-    if (isBusy()) {
-      isStale = true;
-      return;
-    }
-    isStale = false;
-    document.body.dispatchEvent(new CustomEvent("view-changed"));
-    drawAll();
+  function refreshIfOld() {
+    if (isOld() && !isBusy()) document.body.dispatchEvent(new CustomEvent("view-changed"));
   }
 
   function listen() {
-    const view = liveView();
     const dot = document.getElementById("dot");
-    if (!view) return;
+    if (!document.getElementById("live")) return;
     const source = new EventSource("/events");
     source.addEventListener("views", (event) => {
-      const digests = JSON.parse(event.data);
+      told = JSON.parse(event.data);
       if (dot) {
         dot.className = "dot on";
         dot.title = "live";
       }
-      if (shown !== null && digests[view] !== shown) refresh();
-      else drawAll();
-      shown = digests[view];
+      refreshIfOld();
+      drawAll();
     });
     source.addEventListener("logged-out", () => {
       source.close();
@@ -74,9 +65,8 @@
     addEventListener("beforeunload", () => source.close());
   }
 
-  setInterval(() => {
-    if (isStale && !isBusy()) refresh();
-  }, 1000);
+  // Also after an answer that did not come, or that was overtaken by the next look.
+  setInterval(refreshIfOld, 1000);
 
   // What was opened stays open when the page is put anew.
   let opened = [];
