@@ -91,7 +91,7 @@ def route(name_server: NameServerProcess, topic: str) -> TopicRouteData | None:
     return decode_java_json(answer.body, TopicRouteData) if answer.code == R.SUCCESS else None
 
 
-def wait_until(is_so: Callable[[], bool], *, timeout_s: float = 10) -> None:
+def wait_until(is_so: Callable[[], bool], *, timeout_s: float = 60) -> None:
     deadline_s = time.monotonic() + timeout_s
     while not is_so():
         assert time.monotonic() < deadline_s

@@ -11,6 +11,8 @@ from tanist.chaos.hosts import NoHosts
 from tests.support.zookeeper import Ensemble
 
 BROKEN_S = 4.0
+SLAVE_READ_S = 12.0
+"""A slave is read after some four seconds on an idle machine."""
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +27,7 @@ def judge(folder: Path, mode: Mode, fault: Fault, *, zookeeper: str = "") -> Non
         fault=fault,
         folder=folder,
         before_s=1.0,
-        broken_s=BROKEN_S,
+        broken_s=SLAVE_READ_S if mode is Mode.SLAVE_CONSUMPTION else BROKEN_S,
         after_s=0.5,
         zookeeper=zookeeper,
     )

@@ -62,7 +62,7 @@ def route(address: str, topic: str = "T") -> TopicRouteData | None:
     return decode_java_json(answer.body, TopicRouteData)
 
 
-def wait_until(is_so: Callable[[], bool], *, timeout_s: float = 10) -> None:
+def wait_until(is_so: Callable[[], bool], *, timeout_s: float = 60) -> None:
     deadline_s = time.monotonic() + timeout_s
     while not is_so():
         assert time.monotonic() < deadline_s

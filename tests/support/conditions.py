@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 _LOOK_S = 0.05
 
 
-async def until(is_so: Callable[[], bool], *, timeout_s: float = 10) -> None:
+async def until(is_so: Callable[[], bool], *, timeout_s: float = 60) -> None:
     """Give way to other tasks and threads until something is so; it must be so in time."""
     async with asyncio.timeout(timeout_s):
         while True:
@@ -16,7 +16,7 @@ async def until(is_so: Callable[[], bool], *, timeout_s: float = 10) -> None:
 
 
 async def until_found(
-    look: Callable[[], Awaitable[object]], wanted: object, *, timeout_s: float = 20
+    look: Callable[[], Awaitable[object]], wanted: object, *, timeout_s: float = 60
 ) -> None:
     """Look again and again until that finds what is wanted; it must in time."""
     found: object = None

@@ -21,7 +21,7 @@ from tanist.protocol.headers.topics import UpdateTopicRequest
 from tanist.remoting import RemotingClient
 from tests.support.requests import send_request
 
-_TIMEOUT_S = 30.0
+_TIMEOUT_S = 60.0
 
 
 class Following:

@@ -46,7 +46,7 @@ _MASTER_HOST = "127.0.0.2"
 _SECRET = "the secret of the group, long and random"
 _MESSAGES = 60
 _ANSWER_S = 2.0
-_TIMEOUT_S = 30.0
+_TIMEOUT_S = 60.0
 _POLL_S = 0.02
 _PERMISSIONS = {"FULL": FULL, "WRITE": WRITE, "READ": READ, "NONE": NONE}
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from tests.support.process import ForeignProcess, ProcessFailed
 
-_START_TIMEOUT_S = 30.0
+_START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0
 
 

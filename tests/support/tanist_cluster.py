@@ -19,7 +19,7 @@ from tests.support.served import tanist_command
 
 __all__ = ["BrokerProcess", "NameServerProcess", "broker_command"]
 
-_START_TIMEOUT_S = 30.0
+_START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 20.0
 _START_ATTEMPTS = 3
 

@@ -6,7 +6,7 @@ from typing import Self
 
 from tanist.protocol import Command, FrameDecoder, encode_command
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 60.0
 _READ_BYTES = 1 << 16
 
 
