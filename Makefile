@@ -8,12 +8,12 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint format types layers behaviours bench chaos sim-long golden changelog clean
+.PHONY: help setup run demo test check lint format types layers behaviours bench cost cost-baseline chaos sim-long golden changelog clean
 # `check` is in the order in which things fail fastest.
 .NOTPARALLEL:
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Make .venv with the pinned versions; nothing to do if that is done
 	@test -n "$(PYTHON)" || { echo "setup: found no python3; Tanist needs Python 3.11 or newer, with its venv module" >&2; exit 1; }
@@ -49,6 +49,12 @@ behaviours: setup ## Count the promised behaviours that have a test
 
 bench: setup ## Measure; ARGS go to the benchmark
 	$(BIN)/python -m bench $(ARGS)
+
+cost: setup ## Count what a message costs a broker, beside the recorded counts
+	$(BIN)/python -m bench.cost
+
+cost-baseline: setup ## Record these counts anew
+	$(BIN)/python -m bench.cost --write
 
 chaos: setup ## Break clusters of all kinds in all ways, and judge what clients saw; ARGS go to tanist chaos
 	PYTHONPATH=. $(BIN)/python scripts/chaos.py $(ARGS)
