@@ -1,5 +1,6 @@
 """What the format ``rocketmq`` reads from a broker, without Spark around it."""
 
+import asyncio
 import json
 import shutil
 from collections.abc import Iterator
@@ -7,11 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from tanist.admin.cluster import cluster_info
+from tanist.admin.topics import delete_topic
 from tanist.client import Credentials, NoPermission, TlsSettings
 from tanist.errors import MQError
+from tanist.model.route import MessageQueue
+from tanist.spark.archive.from_cluster import ClusterSource
+from tanist.spark.archive.sources import NewBatch
 from tanist.spark.audit.live import audit_live
 from tanist.spark.errors import SparkError
-from tanist.spark.rocketmq.options import for_batch, read_options
+from tanist.spark.rocketmq.cluster import wired
+from tanist.spark.rocketmq.deleted import TopicDeleted, check_not_deleted
+from tanist.spark.rocketmq.options import for_batch, for_stream, read_options
+from tanist.spark.rocketmq.streaming import from_table
 from tanist.sync import Message, Producer
 from tanist.testing import EmbeddedBroker
 from tests.support.acl import KEY, PLAIN_ACL, SECRET
@@ -174,3 +183,49 @@ def test_a_store_is_compared_with_the_broker_that_runs_on_another(tmp_path: Path
         assert different.record.startswith("Orders/")
         with pytest.raises(SparkError, match="there is no broker nobody"):
             audit_live(str(backup), options, broker_name="nobody")
+
+
+def test_a_stream_and_an_archive_of_a_topic_that_was_deleted_end_with_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tanist.spark.rocketmq.deleted.WAITS_S", (0.0,))
+    with EmbeddedBroker(topics={"Orders": 1, "Bills": 1}) as broker:
+        given = {"namesrv": broker.namesrv, "startingOffsets": "earliest"}
+        queues = {topic: {broker.broker_name: {"0": 0}} for topic in ("Orders", "Bills")}
+        archived = ClusterSource(namesrv=broker.namesrv, topics=["Orders", "Bills"])
+        matching = for_stream(read_options(given | {"subscribePattern": "Orders|Bills"}))
+        batch = NewBatch(0, tmp_path, 1)
+        assert archived.next_batch(queues, batch) is None
+
+        delete(broker, "Orders")
+
+        with pytest.raises(TopicDeleted, match="topic Orders was deleted"):
+            archived.next_batch(queues, batch)
+        # Of a pattern another topic is left, and a topic that is not asked for is missed by nobody.
+        check_not_deleted(from_table(queues), matching)
+        check_not_deleted(from_table(queues), for_stream(read_options(given | {"subscribe": "Bills"})))
+        delete(broker, "Bills")
+        with pytest.raises(TopicDeleted, match="topic Bills was deleted"):
+            check_not_deleted(from_table(queues), matching)
+
+
+def test_a_topic_whose_broker_is_away_is_waited_for(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tanist.spark.rocketmq.deleted.WAITS_S", (0.0,))
+    away = MessageQueue(topic="Away", broker_name="another", queue_id=0)
+    for namesrv in (broker.namesrv, "127.0.0.1:1"):
+        check_not_deleted({away}, read_options({"namesrv": namesrv, "subscribe": "Away"}))
+
+
+def delete(broker: EmbeddedBroker, topic: str) -> None:
+    async def ask() -> None:
+        async with wired(
+            read_options({"namesrv": broker.namesrv, "subscribe": topic}).client_settings
+        ) as wire:
+            cluster = next(iter((await cluster_info(wire, broker.namesrv)).cluster_addr_table))
+            names = [broker.namesrv]
+            told = await delete_topic(wire, names, broker.namesrv, cluster=cluster, topic=topic)
+            assert [one.failure for one in told] == [None, None]
+
+    asyncio.run(ask())

@@ -18,6 +18,7 @@ from tanist.protocol.bodies.registration import RegisterBrokerBody, encode_regis
 from tanist.protocol.bodies.sync import TopicConfigTable
 from tanist.protocol.codes import OUR_VERSION
 from tanist.protocol.headers.nameserver import GetRouteRequest, RegisterBrokerRequest
+from tanist.store.settings import StoreSettings
 from tests.support import partners
 from tests.support.nameserver import NameServerProcess
 from tests.support.rocketmq import RocketMQ, body_of
@@ -154,6 +155,7 @@ def test_brokers_come_and_go_and_clients_find_them(
     assert not is_there()
 
 
+@pytest.mark.partner("arrow", "java", "maven")
 def test_a_slave_stands_in_for_its_dead_master(
     around_tanist: RocketMQ, name_server: NameServerProcess, tmp_path: Path
 ) -> None:
@@ -181,6 +183,15 @@ def test_a_slave_stands_in_for_its_dead_master(
         ),
         timeout_s=30,
     )
+    from tanist.spark.audit.job import audit  # noqa: PLC0415 - it needs what may not be installed.
+
+    sizes = StoreSettings(max_hash_slot_num=1000, max_index_num=4000)
+    stores = str(master.store_dir), str(slave.store_dir)
+    # The slave has the bytes first, and its queues and index of them soon after.
+    wait_until(lambda: not audit(*stores, settings=sizes).index_problems, timeout_s=60)
+    audited = audit(*stores, settings=sizes)
+    assert audited.is_equal
+    assert audited.log_start < audited.log_end == audited.ends[0]
 
     master.kill()
     wait_until(lambda: addresses() == {0: slave.address}, timeout_s=10)

@@ -12,6 +12,7 @@ from tanist.spark.archive.sources import NewBatch, Planned
 from tanist.spark.archive.writing import READ_COLUMNS, PartitionedWriter
 from tanist.spark.errors import SparkError
 from tanist.spark.rocketmq.cluster import NoReplica, look_up, look_up_patiently
+from tanist.spark.rocketmq.deleted import check_not_deleted
 from tanist.spark.rocketmq.offsets import PullRange, QueueState, queue_name, split
 from tanist.spark.rocketmq.options import RocketMQOptions, for_stream, read_options
 from tanist.spark.rocketmq.source import read_range
@@ -74,10 +75,11 @@ class ClusterSource:
             self._until = {state.queue: state.max_offset for state in states}
 
     def next_batch(self, positions: Positions, batch: NewBatch) -> Planned | None:
+        begins = from_table(positions)
         states = self._states()
         if states is None:
+            check_not_deleted(begins, self._options)
             return None
-        begins = from_table(positions)
         self._check_offsets(begins, states)
         ends = next_offsets(begins, states, most=self._batch_messages, until=self._until)
         ranges = batch_ranges(begins, ends, states, fails_on_loss=self._options.fails_on_loss)

@@ -17,6 +17,7 @@ from tanist.errors import MQError
 from tanist.spark.arrow import RecordBatch
 from tanist.spark.errors import SparkError
 from tanist.spark.rocketmq.cluster import NoReplica, look_up, look_up_patiently
+from tanist.spark.rocketmq.deleted import check_not_deleted
 from tanist.spark.rocketmq.groups import commit_all
 from tanist.spark.rocketmq.offsets import QueueState, check_named, split
 from tanist.spark.rocketmq.options import RocketMQOptions, for_stream
@@ -60,6 +61,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         offsets = from_table(start)
         states = self._look_up()
         if states is None:
+            check_not_deleted(offsets, self._options)
             return start
         check_offsets(offsets, states, fails_on_loss=self._options.fails_on_loss)
         if self._options.commits:
