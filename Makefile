@@ -8,7 +8,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint format types layers behaviours bench cost cost-baseline chaos sim-long golden changelog clean
+.PHONY: help setup run demo test check lint format types layers behaviours bench cost cost-baseline chaos sim-long crash-images golden changelog clean
 # `check` is in the order in which things fail fastest.
 .NOTPARALLEL:
 
@@ -61,6 +61,9 @@ chaos: setup ## Break clusters of all kinds in all ways, and judge what clients 
 
 sim-long: setup ## Run 100,000 simulated histories
 	$(BIN)/tanist sim --count 33334 $(ARGS)
+
+crash-images: setup ## Open some ten thousands of images of crashed stores, each of them twice
+	TANIST_CRASH_IMAGES=12 $(BIN)/pytest -n auto --dist worksteal -rP tests/integration/test_crash_images.py $(ARGS)
 
 golden: setup ## Write the golden bytes of the tests again; needs Java and Maven
 	$(BIN)/python -m tests.support.golden

@@ -8,6 +8,7 @@ byte one that was opened before, under the same promises, tells nothing new and 
 
 import hashlib
 import itertools
+import os
 import random
 import shutil
 import tempfile
@@ -35,6 +36,8 @@ from tests.support.forgetful_disk import ForgetfulDisk, Loss, PowerLost
 from tests.support.ledger import Ledger
 from tests.support.messages import kill, tree
 
+MORE_IMAGES = int(os.environ.get("TANIST_CRASH_IMAGES", "0"))
+"""How many images of each crash are drawn beside the four that are always looked at: `make crash-images`."""
 RECOVERY_CRASH_COUNT = 6
 """In how many recoveries of each script a second crash comes, at every operation of them."""
 
@@ -124,7 +127,8 @@ def test_a_crash_at_any_operation_breaks_no_promise(script: Script, scratch: Pat
     while not is_done:
         machine, is_done = crash(script, scratch / "live", operation)
         rng = random.Random(operation)
-        for loss in (Loss.NOTHING, Loss.EVERYTHING, Loss.SECTORS, rng.choice((Loss.SECTORS, Loss.PAGES))):
+        drawn = [rng.choice((Loss.SECTORS, Loss.PAGES)) for _ in range(1 + MORE_IMAGES)]
+        for loss in (Loss.NOTHING, Loss.EVERYTHING, Loss.SECTORS, *drawn):
             try:
                 images.check(machine, rng, loss)
             except Exception as error:
