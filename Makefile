@@ -8,7 +8,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint format types layers behaviours bench cost cost-baseline chaos sim-long crash-images golden changelog clean
+.PHONY: help setup run demo test check lint format types layers behaviours bench cost cost-baseline chaos sim-long crash-images fuzz golden changelog clean
 # `check` is in the order in which things fail fastest.
 .NOTPARALLEL:
 
@@ -58,6 +58,9 @@ cost-baseline: setup ## Record these counts anew
 
 chaos: setup ## Break clusters of all kinds in all ways, and judge what clients saw; ARGS go to tanist chaos
 	PYTHONPATH=. $(BIN)/python scripts/chaos.py $(ARGS)
+
+fuzz: setup ## Bend bytes until a decoder breaks; ARGS="--seconds 10 sql"; fetches atheris
+	PYTHONPATH=. $(BIN)/python scripts/fuzz.py $(ARGS)
 
 sim-long: setup ## Run 100,000 simulated histories
 	$(BIN)/tanist sim --count 33334 $(ARGS)

@@ -11,8 +11,6 @@ from tanist.chaos.hosts import NoHosts
 from tests.support.zookeeper import Ensemble
 
 BROKEN_S = 4.0
-SLAVE_READ_S = 12.0
-"""A slave is read after some four seconds on an idle machine."""
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +25,7 @@ def judge(folder: Path, mode: Mode, fault: Fault, *, zookeeper: str = "") -> Non
         fault=fault,
         folder=folder,
         before_s=1.0,
-        broken_s=SLAVE_READ_S if mode is Mode.SLAVE_CONSUMPTION else BROKEN_S,
+        broken_s=BROKEN_S,
         after_s=0.5,
         zookeeper=zookeeper,
     )
@@ -47,6 +45,7 @@ def judge(folder: Path, mode: Mode, fault: Fault, *, zookeeper: str = "") -> Non
         (Mode.CLASSIC_ASYNC, Fault.KILL_MASTER),
         (Mode.CLASSIC_SYNC, Fault.FLAKY_REPLICATION),
         (Mode.CLASSIC_SYNC, Fault.RESTART_ALL),
+        (Mode.CLASSIC_SYNC, Fault.HOSTILE_PEERS),
         (Mode.SLAVE_CONSUMPTION, Fault.KILL_MASTER),
         (Mode.SLAVE_CONSUMPTION, Fault.CUT_REGISTRY),
         (Mode.AUTO_SWITCH, Fault.FREEZE_MASTER),

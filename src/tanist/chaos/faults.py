@@ -25,6 +25,8 @@ class Fault(StrEnum):
     FLAKY_REPLICATION = "flaky-replication"
     """What passes is late, loses its connection now and then, and has bits flipped."""
     RESTART_ALL = "rolling-restart"
+    HOSTILE_PEERS = "hostile-peers"
+    """Strangers say to every port what no peer would."""
 
     @property
     def needs_hosts(self) -> bool:
@@ -70,6 +72,8 @@ def promise_of(mode: Mode, fault: Fault) -> Promise:
             return Promise(sends=mode.has_fixed_roles, reads=True)
         case Fault.FLAKY_REPLICATION:
             return Promise(sends=not waits_for_slave, reads=True)
+        case Fault.HOSTILE_PEERS:
+            return Promise(sends=True, reads=True)
         case Fault.KILL_BOTH | Fault.RESTART_ALL:
             return Promise(sends=False, reads=False)
 

@@ -13,6 +13,7 @@ from typing import Self
 from tanist.admin.asking import asking
 from tanist.admin.replication import ha_status
 from tanist.chaos.faults import Fault
+from tanist.chaos.hostile import disturb
 from tanist.chaos.hosts import Host, Switch
 from tanist.chaos.modes import Layout, Mode, plan_members
 from tanist.chaos.proxy import FAIR, FLAKY, SILENT, Proxy
@@ -46,6 +47,7 @@ class Site:
         self._has_hosts = has_hosts
         self._zookeeper = zookeeper
         self._running = AsyncExitStack()
+        self._strangers: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         async with self._running:
@@ -86,6 +88,8 @@ class Site:
                 self._replication.become(SILENT)
             case Fault.FLAKY_REPLICATION:
                 self._replication.become(FLAKY)
+            case Fault.HOSTILE_PEERS:
+                self._strangers = asyncio.create_task(disturb(self._ports()))
             case Fault.RESTART_ALL:
                 for member in self._struck:
                     await member.stop()
@@ -98,6 +102,7 @@ class Site:
             self._struck[0].resume()
         if fault.needs_hosts:
             self._host_of(self._struck[0]).mend()
+        await self._send_strangers_away()
         self._registry.become(FAIR)
         self._replication.become(FAIR)
         for member in self._struck:
@@ -123,6 +128,7 @@ class Site:
 
     async def _start(self) -> None:
         keep = self._running.enter_async_context
+        self._running.push_async_callback(self._send_strangers_away)
         self._hosts = (Host(), Host())
         hub = _LOOPBACK
         if self._has_hosts:
@@ -159,6 +165,25 @@ class Site:
                 replication=self._replication.address,
                 zookeeper=self._zookeeper,
             )
+
+    def _ports(self) -> list[str]:
+        """Every address that is served."""
+        layout = self._layout
+        controllers = [f"{layout.hub}:{layout.controller_port}"] if self._mode.has_registry else []
+        brokers = [
+            f"{host}:{port + distance}"
+            for host, port in zip(layout.hosts, layout.broker_ports, strict=True)
+            for distance in (0, *_BROKER_DISTANCES)
+        ]
+        return [layout.name_server, *controllers, *brokers]
+
+    async def _send_strangers_away(self) -> None:
+        if self._strangers is not None:
+            self._strangers.cancel()
+            # Had they ended by themselves, nobody would have been disturbed.
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._strangers
+            self._strangers = None
 
     def _within(self, name: str) -> tuple[str, ...]:
         return self._hosts[BROKERS.index(name)].within if name in BROKERS else ()

@@ -48,6 +48,12 @@ def test_a_master_that_waits_for_its_slave_promises_no_sends_without_it() -> Non
     assert promise_of(Mode.CLASSIC_ASYNC, Fault.KILL_SLAVE).sends
 
 
+@pytest.mark.parametrize("mode", Mode)
+def test_strangers_keep_nobody_from_work(mode: Mode) -> None:
+    assert Fault.HOSTILE_PEERS in faults_of(mode)
+    assert promise_of(mode, Fault.HOSTILE_PEERS) == Promise(sends=True, reads=True)
+
+
 def test_offsets_are_forgotten_only_where_no_replica_goes_on() -> None:
     assert forgotten_s(Mode.CLASSIC_SYNC, Fault.KILL_MASTER) > 0
     assert forgotten_s(Mode.AUTO_SWITCH, Fault.KILL_MASTER) == 0

@@ -1,0 +1,205 @@
+"""Everything that reads bytes of others, as functions of bytes that a fuzzer can call.
+
+A target takes any bytes at all. What its module may say of them is its own error and nothing else; whatever
+else comes out is a finding. Pure: no sockets and no files.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from tanist.broker.acl.plain_acl import parse_plain_acl
+from tanist.broker.acl.rules import make_rules
+from tanist.broker.sql import BadExpression, compile_condition
+from tanist.config.properties import parse_properties
+from tanist.controller.group_record import BadGroupRecord, decode_group
+from tanist.errors import ConfigError, RemoteProtocolError
+from tanist.model.subscription import subscribe
+from tanist.protocol.batch import decode_batch
+from tanist.protocol.bodies.client import decode_heartbeat
+from tanist.protocol.bodies.config_text import decode_config
+from tanist.protocol.bodies.registration import decode_registration
+from tanist.protocol.compression import decompress_body
+from tanist.protocol.frame import FrameDecoder, first_request, whole_send
+from tanist.protocol.ha_autoswitch import MasterFrameDecoder, SlaveFrameDecoder
+from tanist.protocol.ha_classic import ReportDecoder, TransferDecoder
+from tanist.protocol.ha_hello import (
+    Authentication,
+    HelloReader,
+    decode_master_hello,
+    decode_slave_hello,
+    decode_slave_proof,
+    decode_verdict,
+)
+from tanist.protocol.ha_link import FROM_MASTER, FROM_SLAVE, decode_frames
+from tanist.protocol.ha_tables import decode_entries, decode_piece
+from tanist.protocol.header_binary import decode_binary_header
+from tanist.protocol.header_json import decode_json_header
+from tanist.protocol.headers.pull import PullMessageRequest
+from tanist.protocol.headers.send import SendMessageRequest, SendMessageRequestV2
+from tanist.protocol.key_index import decode_index_header
+from tanist.protocol.message_id import decode_offset_id, decode_unique_id
+from tanist.protocol.properties import decode_properties
+from tanist.protocol.queue_entry import decode_entries as decode_queue_entries
+from tanist.protocol.queue_entry import find_run
+from tanist.protocol.record import check_record, decode_record
+from tanist.protocol.signature import is_signed
+from tanist.store.epoch_file import decode_epochs
+
+CORPUS: Final = Path(__file__).parents[1] / "data" / "fuzz"
+"""A folder a target, with inputs that once were findings or are worth to begin with."""
+_MAX_BODY_BYTES = 1 << 16
+_NOTHING = memoryview(b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One decoder, and what it may raise."""
+
+    decode: Callable[[bytes], object]
+    errors: tuple[type[Exception], ...] = (RemoteProtocolError,)
+
+    def __call__(self, data: bytes) -> None:
+        """Read the bytes; what may be raised is swallowed."""
+        with suppress(*self.errors):
+            self.decode(data)
+
+
+def _frames(data: bytes) -> None:
+    decoder = FrameDecoder()
+    # In two pieces, as a socket may give them.
+    middle = len(data) // 2
+    for piece in (data[:middle], data[middle:]):
+        for command in decoder.feed(piece):
+            _ = command.remark, command.ext
+    whole_send(data)
+    first_request(data)
+
+
+def _typed_headers(data: bytes) -> None:
+    command = decode_json_header(data, _NOTHING)
+    for header_type in (SendMessageRequest, SendMessageRequestV2, PullMessageRequest):
+        try:
+            command.header(header_type)
+        except RemoteProtocolError:
+            continue
+
+
+def _signed(data: bytes) -> None:
+    command = decode_binary_header(data, _NOTHING)
+    is_signed(command.ext, b"body", "secret-of-nobody")
+
+
+def _hello(data: bytes) -> None:
+    message, _ = HelloReader().feed(data)
+    readings = (decode_slave_hello, decode_master_hello, decode_slave_proof, decode_verdict)
+    for decode in readings:
+        for authentication in Authentication:
+            try:
+                decode(data if message is None else message, authentication)
+            except RemoteProtocolError:
+                continue
+
+
+class _Feedable(Protocol):
+    def feed(self, data: bytes, /) -> object: ...
+
+
+def _fed_in_pieces(make: Callable[[], _Feedable]) -> Callable[[bytes], None]:
+    def feed(data: bytes) -> None:
+        decoder = make()
+        for start in range(0, len(data), 7):
+            decoder.feed(data[start : start + 7])
+
+    return feed
+
+
+def _link(data: bytes) -> None:
+    for side in (FROM_MASTER, FROM_SLAVE):
+        try:
+            decode_frames(memoryview(data), side)
+        except RemoteProtocolError:
+            continue
+
+
+def _tables(data: bytes) -> None:
+    decode_entries(decode_piece(data))
+
+
+def _bodies(data: bytes) -> None:
+    for flag in (0x0, 0x1, 0x101, 0x201, 0x301, 0x701):
+        try:
+            body = decompress_body(data, flag, max_bytes=_MAX_BODY_BYTES)
+        except RemoteProtocolError:
+            continue
+        assert len(body) <= max(_MAX_BODY_BYTES, len(data))
+
+
+def _record(data: bytes) -> None:
+    try:
+        check_record(memoryview(data), 0, log_offset=0)
+    finally:
+        decode_record(data)
+
+
+def _registration(data: bytes) -> None:
+    for is_compressed in (False, True):
+        try:
+            decode_registration(data, is_compressed=is_compressed, version=397)
+        except RemoteProtocolError:
+            continue
+
+
+def _text(decode: Callable[[str], object]) -> Callable[[bytes], object]:
+    return lambda data: decode(data.decode("utf-8", "surrogateescape"))
+
+
+def _condition(text: str) -> None:
+    compile_condition(text).holds({"a": "1", "b": "x", "color": "blue"})
+
+
+def _acl(data: bytes) -> None:
+    file = parse_plain_acl(data)
+    if file is not None:
+        make_rules(file)
+
+
+def _queue(data: bytes) -> None:
+    whole = data[: len(data) // 20 * 20]
+    decode_queue_entries(whole)
+    find_run(whole)
+
+
+TARGETS: Final[Mapping[str, Target]] = {
+    "frames": Target(_frames),
+    "json-header": Target(lambda data: decode_json_header(data, _NOTHING)),
+    "typed-header": Target(_typed_headers),
+    "binary-header": Target(lambda data: decode_binary_header(data, _NOTHING)),
+    "signature": Target(_signed),
+    "record": Target(_record),
+    "batch": Target(decode_batch),
+    "properties": Target(decode_properties),
+    "compression": Target(_bodies),
+    "message-id": Target(_text(decode_offset_id)),
+    "unique-id": Target(_text(decode_unique_id)),
+    "heartbeat": Target(decode_heartbeat),
+    "registration": Target(_registration),
+    "config-text": Target(decode_config),
+    "ha-hello": Target(_hello),
+    "ha-link": Target(_link),
+    "ha-classic-report": Target(_fed_in_pieces(ReportDecoder)),
+    "ha-classic-transfer": Target(_fed_in_pieces(TransferDecoder)),
+    "ha-autoswitch-slave": Target(_fed_in_pieces(SlaveFrameDecoder)),
+    "ha-autoswitch-master": Target(_fed_in_pieces(MasterFrameDecoder)),
+    "ha-tables": Target(_tables),
+    "epoch-file": Target(decode_epochs),
+    "queue-entries": Target(_queue),
+    "index-header": Target(decode_index_header),
+    "group-record": Target(lambda data: decode_group(data, path="/groups/g"), (BadGroupRecord,)),
+    "sql": Target(_text(_condition), (BadExpression,)),
+    "tags": Target(_text(lambda text: subscribe("T", text, sub_version=1)), (ValueError,)),
+    "plain-acl": Target(_acl, (ValueError,)),
+    "config-file": Target(_text(lambda text: parse_properties(text, source="file")), (ConfigError,)),
+}
