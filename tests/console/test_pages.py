@@ -146,7 +146,14 @@ def reset_and_undo(page: Page, master: str) -> str:
     expect(page.locator("#live")).to_contain_text("Nothing is changed yet")
     expect(page.locator("#live .figures div").first).to_contain_text("1 messages")
     plan = page.url
-    page.get_by_label("to say that you mean it").fill(_GROUP)
+    confirm = page.get_by_label("to say that you mean it")
+    confirm.fill(_GROUP)
+    # What was asked for before he typed comes now, and leaves alone what he typed.
+    with page.expect_response(plan):
+        page.evaluate("document.activeElement.blur()")
+        page.evaluate("document.body.dispatchEvent(new CustomEvent('view-changed'))")
+    page.wait_for_load_state("networkidle")
+    expect(confirm).to_have_value(_GROUP)
     page.get_by_role("button", name="Move the group").click()
     page.get_by_role("button", name="Plan the way back").click()
     expect(page.locator(".lead").first).to_contain_text("back")

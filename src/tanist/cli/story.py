@@ -19,7 +19,6 @@ from tanist.client.message import Message, SendStatus
 from tanist.client.producer import Producer
 from tanist.client.received import ReceivedMessage
 from tanist.errors import MQError
-from tanist.protocol.response_errors import TopicNotFound
 from tanist.up.control import Act, ClusterState, Order, find_socket, give_order
 from tanist.up.plan import BROKERS, HOST, Mode, Ports
 
@@ -127,20 +126,6 @@ async def send(producer: Producer, told: Told, count: int) -> None:
     async with asyncio.TaskGroup() as tasks:
         for number in range(count):
             tasks.create_task(one(number))
-
-
-async def send_first(producer: Producer, told: Told) -> None:
-    """Send one message, as soon as the name server has heard who the master is."""
-
-    async def is_taken() -> bool:
-        is_known = True
-        try:
-            await send(producer, told, 1)
-        except* TopicNotFound:
-            is_known = False
-        return is_known
-
-    await seen("a master takes messages", is_taken)
 
 
 @asynccontextmanager

@@ -20,7 +20,6 @@ from tanist.cli.story import (
     reading,
     seen,
     send,
-    send_first,
     stage,
     tanist,
 )
@@ -47,7 +46,7 @@ async def fixed_roles(home: Path, tell: Tell) -> list[Verdict]:
         verdicts = [Verdict(f"up in under {UP_S:g} s", f"{took_s:.1f} s", took_s < UP_S)]
         tell(f"a master and its slave are up, with console and controller, after {took_s:.1f} s")
         async with Producer(group="story", namesrv=up.name_server) as producer:
-            await send_first(producer, told)
+            await send(producer, told, 1)
             await _both_hold(wire, up)
             await send(producer, told, _FIRST)
             # Those that came before the slave did were told not to be on it.
@@ -117,7 +116,7 @@ async def auto_switch(home: Path, tell: Tell, *, has_spark: bool) -> list[Verdic
     told = Told()
     async with stage(home, Mode.AUTO_SWITCH) as (up, _), asking() as wire:
         async with Producer(group="story", namesrv=up.name_server) as producer:
-            await send_first(producer, told)
+            await send(producer, told, 1)
             await _both_hold(wire, up)
             await send(producer, told, _MORE)
             async with reading(up.name_server, told):

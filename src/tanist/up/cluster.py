@@ -7,18 +7,20 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from tanist.admin.asking import asking
+from tanist.admin.cluster import cluster_info
 from tanist.admin.replication import ha_status
 from tanist.client.session.wire import Wire
 from tanist.clock import Clock, SystemClock
 from tanist.errors import MQError, lone_error
 from tanist.up.control import Act, ClusterState, MemberState, Order, OrderFailed, listening
-from tanist.up.member import Member
+from tanist.up.member import Member, StartFailed
 from tanist.up.plan import BROKERS, ClusterPlan, Mode
 from tanist.up.upkeep import Upkeep
 
 _log = logging.getLogger(__name__)
 
 _MASTER = "master"
+_MASTER_S, _LOOK_S = 60.0, 0.05
 
 
 class LocalCluster:
@@ -52,7 +54,20 @@ class LocalCluster:
             await stack.enter_async_context(listening(self._plan.home, self._obey, control))
             for stage in self._stages:
                 await asyncio.gather(*(self._begin(member) for member in stage))
+                if any(member.name in BROKERS for member in stage):
+                    await self._wait_for_master()
             yield
+
+    async def _wait_for_master(self) -> None:
+        """Who comes later finds a cluster that takes messages: the name server has heard of a master."""
+        deadline_s = self._clock.monotonic_s() + _MASTER_S
+        while not await has_master(self._wire, self._plan.name_server):
+            if self._clock.monotonic_s() > deadline_s:
+                raise StartFailed(
+                    f"no broker is master in the eyes of the name server after {_MASTER_S:g} s; "
+                    f"see the logs in {self._plan.home}"
+                )
+            await asyncio.sleep(_LOOK_S)
 
     async def _begin(self, member: Member) -> None:
         async with self._changing[member.name]:
@@ -190,3 +205,12 @@ async def _is_master(wire: Wire, address: str) -> bool:
         return (await ha_status(wire, address)).is_master
     except MQError:
         return False
+
+
+async def has_master(wire: Wire, name_server: str) -> bool:
+    """Whether the name server has heard of a master."""
+    try:
+        known = (await cluster_info(wire, name_server)).broker_addr_table
+    except MQError:
+        return False
+    return any(group.master_addr for group in known.values())

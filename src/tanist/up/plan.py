@@ -157,7 +157,7 @@ def plan_cluster(
     )
     brokers = [_broker(number, folder, mode, ports, secret=secret) for number in range(len(BROKERS))]
     traffic = tuple(_traffic(kind, folder, ports) for kind in Traffic) if has_traffic else ()
-    stages = ((names, controller), (*brokers, console), traffic)
+    stages = ((names, controller), tuple(brokers), (console,), traffic)
     return ClusterPlan(home=home, mode=mode, ports=ports, stages=stages)
 
 

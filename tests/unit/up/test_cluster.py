@@ -1,16 +1,18 @@
 """Who starts and stops a member: one at a time, and nobody after the stop."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from tanist.client.session.wire import Wire
 from tanist.up import cluster, upkeep
 from tanist.up.cluster import LocalCluster
 from tanist.up.control import Act, ClusterState, Order, OrderFailed, give_order
-from tanist.up.plan import MemberPlan, Mode, Ports, plan_cluster
+from tanist.up.member import StartFailed
+from tanist.up.plan import CONSOLE, MemberPlan, Mode, Ports, plan_cluster
 from tests.support.conditions import until
 
 NAME = "broker-1"
@@ -20,6 +22,8 @@ class PlayedMember:
     """A process that is none. Its start lasts while ``may_start`` is not set."""
 
     all: dict[str, "PlayedMember"]
+    looks: Iterator[bool]
+    """What the name server says to who asks whether it has heard of a master."""
 
     def __init__(self, plan: MemberPlan, folder: Path, *, lock: int) -> None:
         del lock
@@ -56,7 +60,7 @@ class PlayedMember:
 @asynccontextmanager
 async def played(folder: Path) -> AsyncGenerator[tuple[PlayedMember, Path]]:
     """The first broker of a cluster that runs, and where the cluster takes orders."""
-    PlayedMember.all = {}
+    PlayedMember.all, PlayedMember.looks = {}, iter((False, False, True))
     control = folder / "c"
     plan = plan_cluster(folder, Mode.FIXED_ROLES, Ports(), secret="s", control=control)
     async with LocalCluster(plan, lock=-1).running(control):
@@ -66,10 +70,39 @@ async def played(folder: Path) -> AsyncGenerator[tuple[PlayedMember, Path]]:
 @pytest.fixture(autouse=True)
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "Member", PlayedMember)
+    monkeypatch.setattr(cluster, "has_master", has_master)
+
+
+async def has_master(wire: Wire, name_server: str) -> bool:
+    del wire, name_server
+    # Nobody who would look for it has been started.
+    assert PlayedMember.all[CONSOLE].starts == 0
+    return next(PlayedMember.looks)
 
 
 def state_of(told: ClusterState) -> str:
     return next(member.state for member in told.members if member.name == NAME)
+
+
+def test_what_looks_for_a_master_starts_when_the_name_server_has_heard_of_one(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with played(tmp_path):
+            assert list(PlayedMember.looks) == []
+            assert PlayedMember.all[CONSOLE].starts == 1
+
+    asyncio.run(play())
+
+
+def test_a_cluster_whose_master_nobody_hears_of_does_not_come_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> None:
+        with pytest.raises(StartFailed, match="see the logs in"):
+            async with played(tmp_path):
+                pass
+
+    monkeypatch.setattr(cluster, "_MASTER_S", 0)
+    asyncio.run(play())
 
 
 def test_a_member_that_pauses_before_its_restart_is_not_started_after_the_stop(

@@ -27,12 +27,23 @@
     return live !== null && told !== null && (told[live.dataset.view] || "") !== live.dataset.digest;
   }
 
+  function isFilledIn(field) {
+    if (field.type === "hidden") return false;
+    if (field.matches("select")) {
+      const first = [...field.options].findIndex((each) => each.defaultSelected);
+      return field.selectedIndex !== Math.max(first, 0);
+    }
+    return field.value !== field.defaultValue || field.checked !== field.defaultChecked;
+  }
+
   function isBusy() {
-    // Whoever types or reads a selection is not disturbed; the page is asked for when he is done.
-    const active = document.activeElement;
-    const isTyping = active && active.closest("#live form") && active.matches("input, select, textarea");
+    // Whoever fills in a form or reads a selection is not disturbed; the page is asked for when he is done.
+    const fields = [...document.querySelectorAll("#live form :is(input, select, textarea)")];
     const selection = getSelection();
-    return isTyping || (selection && !selection.isCollapsed);
+    return (
+      fields.some((field) => field === document.activeElement || isFilledIn(field)) ||
+      (selection && !selection.isCollapsed)
+    );
   }
 
   function refreshIfOld() {
@@ -70,7 +81,9 @@
 
   // What was opened stays open when the page is put anew.
   let opened = [];
-  document.addEventListener("htmx:beforeSwap", () => {
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    // It was asked for before he began.
+    if (isBusy()) event.detail.shouldSwap = false;
     opened = [...document.querySelectorAll("#live details[open][id]")].map((each) => each.id);
   });
   document.addEventListener("htmx:afterSwap", () => {
