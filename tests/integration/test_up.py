@@ -2,18 +2,23 @@
 
 import json
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import msgspec
 from click.testing import CliRunner
 
 from tanist.cli.main import tanist
+from tanist.up.plan import Ports
 from tanist.up.traffic import BROADCASTING_GROUP, CLUSTERING_GROUP
 from tests.support.console_process import basic
 from tests.support.site import wait_until
 from tests.support.up_process import STOP_S, UpProcess
+
+_LARGE_BYTES = 1 << 20
 
 
 def up(home: Path, *arguments: str) -> dict[str, Any]:
@@ -38,6 +43,49 @@ def rest(cluster: UpProcess) -> Callable[..., Any]:
     return ask
 
 
+def all_told(cluster: UpProcess) -> dict[str, bytes]:
+    """All that the console and the metrics tell to who asks, by where."""
+    headers = {"Authorization": basic(cluster.user, cluster.password)}
+    targets = [
+        f"{cluster.console}/api/v1{path.replace('{address}', cluster.master)}"
+        for path, methods in rest(cluster)("/openapi.json")["paths"].items()
+        if "get" in methods and "{" not in path.replace("{address}", "")
+    ]
+    assert any(cluster.master in target for target in targets)
+    metrics = [
+        f"http://127.0.0.1:{getattr(cluster.ports, name)}/metrics"
+        for name in Ports.__struct_fields__
+        if name.endswith("_metrics")
+    ]
+    return {target: read(Request(target, headers=headers)) for target in (*targets, *metrics)}
+
+
+def read(request: Request) -> bytes:
+    """The answer, also if it says what was wrong with the question."""
+    try:
+        with urlopen(request, timeout=60) as answer:
+            return answer.read()
+    except HTTPError as error:
+        if error.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise
+        return error.read()
+
+
+def holders(cluster: UpProcess, told: dict[str, bytes]) -> set[str]:
+    """Where a secret of the cluster stands, in files and in what was told."""
+    secret = (cluster.home / "ha.secret").read_bytes()
+    files = {
+        path.name: path.read_bytes()
+        for path in cluster.home.rglob("*")
+        if path.is_file() and path.stat().st_size < _LARGE_BYTES
+    }
+    assert any(b"127.0.0.1" in files[name] for name in files if name.endswith(".log"))
+    assert secret not in cluster.process.output().encode()
+    return {
+        where for where, text in (files | told).items() if secret in text or cluster.password.encode() in text
+    }
+
+
 def test_a_cluster_comes_up_loses_its_master_gets_it_back_and_stops(tmp_path: Path) -> None:
     with UpProcess(tmp_path, "--demo") as cluster:
         home, ask = cluster.home, rest(cluster)
@@ -59,7 +107,9 @@ def test_a_cluster_comes_up_loses_its_master_gets_it_back_and_stops(tmp_path: Pa
 
         assert up(home, "restart")["done"] == "broker-1 started again"
         wait_until(lambda: reader() == cluster.master, pause_s=0.2)
+        told = all_told(cluster)
         cluster.process.stop(timeout_s=STOP_S)
         assert cluster.process.exit_code == 0
+    assert holders(cluster, told) == {"ha.secret", "broker-1.conf", "broker-2.conf"}
     gone = CliRunner().invoke(tanist, ["up", "--home", str(home), "status"])
     assert "no cluster runs" in str(gone.exception)
