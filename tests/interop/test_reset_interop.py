@@ -172,7 +172,10 @@ def test_the_stock_commands_move_the_clients_of_both_lines_and_what_they_did_is_
     for name in lines.values():
         for kind, members in (("online", 1), ("broadcasting", 2), ("slow", 1), ("slow-all", 1)):
             group, wanted = f"{kind}-{name}", [ReceiptState.CONFIRMED] * members
-            wait_until(lambda group=group, wanted=wanted: site.states(group) == wanted, timeout_s=150)
+            try:
+                wait_until(lambda group=group, wanted=wanted: site.states(group) == wanted, timeout_s=150)
+            except AssertionError:
+                pytest.fail(f"not all of {group} have confirmed: {site.order(group)}")
             # They pause before they move, and nobody was said to have moved before. One whose backlog is
             # skipped may say earlier that it is at the end: with its cache cleared it takes itself for done.
             took_ms = [each.confirmed_ms - each.told_ms for each in site.order(group).receipts]

@@ -218,7 +218,7 @@ class Workload:
     ) -> set[tuple[MessageQueue, int]]:
         held: set[tuple[MessageQueue, int]] = set()
         end = 0
-        while messages := await consumer.pull(queue, end, max_count=_PULL_COUNT, timeout_s=_LAST_PULL_S):
+        while messages := await self._pull(consumer, queue, end):
             for message in messages:
                 held.add((queue, message.queue_offset))
                 recorder.write(
@@ -227,6 +227,17 @@ class Workload:
             end = messages[-1].queue_offset + 1
         recorder.write(Log(now_us(), "master", _named(queue), 0, end, is_master=True))
         return held
+
+    async def _pull(self, consumer: Consumer, queue: MessageQueue, offset: int) -> list[ReceivedMessage]:
+        """What the master has from there on. After a fault it may take a while until one is named again."""
+        deadline_us = now_us() + int(self.plan.drain_s * 1e6)
+        while True:
+            try:
+                return await consumer.pull(queue, offset, max_count=_PULL_COUNT, timeout_s=_LAST_PULL_S)
+            except MQError:
+                if now_us() >= deadline_us:
+                    raise
+                await asyncio.sleep(_PAUSE_S)
 
     def took(self, message: ReceivedMessage) -> None:
         """A consumer has a message."""

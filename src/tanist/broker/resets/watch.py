@@ -14,9 +14,10 @@ queue after it was told:
 - it pulls from exactly the target, and no earlier pull that was seen since had ended there. So a consumer
   that merely reads on and passes the target has not moved.
 
-Where the last pull before it was told had ended at the target, as it does when a backlog is skipped that the
-client has fetched already, a pull from there proves nothing. There it counts that it commits the target, or
-that it says it stands there, which it is asked (221) when it is told and when it pulls from the target next.
+Where its last pull had ended at the target, as it does when a backlog is skipped that the client has fetched
+already, or fetches before it has read the order, a pull from there proves nothing. There it counts that it
+commits the target, or that it says it stands there, which it is asked (221) when it is told and when it pulls
+from the target next.
 
 A client has confirmed when that holds for each queue that it has. In broadcasting mode these are all queues
 of the order. In clustering mode it is asked which it has (221), as it is told; one that has none has nothing
@@ -208,7 +209,7 @@ class OrderWatch:
             return self._moved(receipt, queue_id, now)
         if not is_new or place in self._at_target:
             return []
-        if asked == target and queue_id in receipt.stood:
+        if asked == target:
             receipt.seen.add(queue_id)
             return self._ask_again(receipt, find_member, now)
         receipt.next_offsets[queue_id] = next_offset
@@ -253,7 +254,7 @@ class OrderWatch:
             if not receipt.owned:
                 receipt.reason = "it has none of the queues"
         actions: list[Action] = []
-        for queue_id in sorted(receipt.stood - receipt.queues.keys()):
+        for queue_id in sorted((receipt.stood | self._ended_at_target(receipt)) - receipt.queues.keys()):
             if known.get(queue_id) == self.targets.get(queue_id, -1):
                 actions += self._moved(receipt, queue_id, now)
         return [*actions, *self._settle(receipt, now)]
@@ -389,11 +390,7 @@ class OrderWatch:
         receipt.told_count += 1
         receipt.spared = spared
         # Of one that is back it is known where its own pulls had ended.
-        receipt.stood = (
-            self.stood
-            if receipt.told_count == 1
-            else frozenset(q for q, ended in receipt.next_offsets.items() if ended == self.targets.get(q))
-        )
+        receipt.stood = self.stood if receipt.told_count == 1 else self._ended_at_target(receipt)
         receipt.owned, receipt.next_offsets = None, {q: self.targets[q] for q in receipt.stood}
         receipt.seen.clear()
         if self.is_server_side:
@@ -411,6 +408,10 @@ class OrderWatch:
             return []
         receipt = self._returned(client) or self._add(client)
         return [] if receipt is None else self._tell_again(receipt, client, now)
+
+    def _ended_at_target(self, receipt: Receipt) -> frozenset[int]:
+        """The queues in which its last pull went up to the target."""
+        return frozenset(q for q, ended in receipt.next_offsets.items() if ended == self.targets.get(q))
 
     def _ask_again(self, receipt: Receipt, find_member: FindMember, now: Moment) -> list[Action]:
         client = find_member()

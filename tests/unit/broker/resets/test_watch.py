@@ -304,6 +304,20 @@ def test_who_stood_at_the_target_before_is_asked_once_more_and_believed(is_broad
     assert [row.old_offset for row in story.watch.receipts[0].view().queues] == [40, 40]
 
 
+@pytest.mark.parametrize("is_broadcast", [False, True])
+def test_who_reads_up_to_the_target_before_it_knows_is_asked_and_believed(is_broadcast: bool) -> None:
+    client = _client()
+    story = Story(client, is_broadcast=is_broadcast)
+    story.stands(client, q0=0, q1=0)
+    for queue_id, target in TARGETS.items():
+        story.pull(client, target - 32, queue_id, next_offset=target)
+    assert story.pull(client, 100) == [AskStanding(story.watch, client)]
+    story.stands(client, q0=90, q1=200)
+    assert story.state(client) is ReceiptState.TOLD
+    story.stands(client, q0=100, q1=200)
+    assert story.state(client) is ReceiptState.CONFIRMED
+
+
 def test_a_newcomer_that_never_asked_does_not_take_over_where_the_group_stood_at_the_target() -> None:
     client, newcomer = _client("c1"), _client("c2")
     story = Story(client, stood=frozenset({0}))
