@@ -8,7 +8,7 @@ text alone they can not be told apart.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
@@ -51,9 +51,10 @@ def encode_offset_id(store_host: bytes, log_offset: int) -> str:
     return (store_host + _LOG_OFFSET.pack(log_offset)).hex().upper()
 
 
-def encode_offset_ids(store_host: bytes, log_offsets: Sequence[bytes]) -> str:
+def encode_offset_ids(store_host: bytes, log_offsets: Iterable[bytes]) -> str:
     """The offset ids of messages on one host, separated by commas; their log offsets are packed already."""
-    packed = b"".join([store_host + log_offset for log_offset in log_offsets])
+    # The host comes before each, the first one too: that follows nothing.
+    packed = store_host.join((b"", *log_offsets))
     return packed.hex(",", len(store_host) + _LOG_OFFSET.size).upper()
 
 

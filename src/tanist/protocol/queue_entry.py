@@ -1,7 +1,9 @@
 """One entry of a consume queue: where a message lies in the log, its size, and the hash of its tag."""
 
 import struct
+from collections.abc import Iterator
 from functools import cache
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 ENTRY_BYTES = 20
@@ -11,6 +13,8 @@ FILLER_SIZE = 0x7FFFFFFF
 
 # log_offset, size_bytes, tags_code
 _ENTRY = struct.Struct(">qiq")
+# The log offset alone, as it stands there.
+_PACKED_OFFSET = struct.Struct(">8s12x")
 _SIZES_AT_ONCE = 128
 # The size alone, of one entry and of many.
 _SIZE = struct.Struct(">8xi8x")
@@ -47,9 +51,9 @@ def encode_entry(log_offset: int, size_bytes: int, tags_code: int) -> bytes:
     return _ENTRY.pack(log_offset, size_bytes, tags_code)
 
 
-def log_offsets_of(entries: bytes) -> list[bytes]:
+def log_offsets_of(entries: bytes) -> Iterator[bytes]:
     """Where the messages of these entries lie, as eight bytes each."""
-    return [entries[start : start + 8] for start in range(0, len(entries), ENTRY_BYTES)]
+    return map(itemgetter(0), _PACKED_OFFSET.iter_unpack(entries))
 
 
 def decode_entries(data: bytes | bytearray | memoryview) -> list[QueueEntry]:

@@ -163,9 +163,7 @@ class CommitLog:
             segment = self._segments[-1]
             piece = rest[: segment.end - self.log_end]
             position = self.log_end - segment.start
-            is_stored = len(piece) < WRITE_BYTES
-            if is_stored and self._is_warming and position + len(piece) > segment.warm_to:
-                segment.warm(position)
+            self._warm(segment, position, len(piece))
             segment.put_raw(position, piece)
             self._raw_to = self.log_end = LogOffset(self.log_end + len(piece))
             rest = rest[len(piece) :]
@@ -365,7 +363,11 @@ class CommitLog:
     def _put(self, data: bytes) -> None:
         segment = self._segments[-1]
         position = self.log_end - segment.start
-        if self._is_warming and position + len(data) > segment.warm_to:
-            segment.warm(position)
+        self._warm(segment, position, len(data))
         segment.put(position, data)
         self.log_end = LogOffset(self.log_end + len(data))
+
+    def _warm(self, segment: Segment, position: int, size_bytes: int) -> None:
+        """Have the pages that so much is stored into next; what is written as a whole needs none."""
+        if self._is_warming and size_bytes < WRITE_BYTES and position + size_bytes > segment.warm_to:
+            segment.warm(position)

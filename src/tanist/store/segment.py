@@ -12,11 +12,13 @@ from tanist.store.disk import Disk, File
 NAME_DIGITS = 20
 
 _PAGE_BYTES = mmap.PAGESIZE
+_SIZE_BYTES = 4
 _WARM_BYTES = 128 << 10
 _ZEROS = memoryview(bytes(_WARM_BYTES))
 
 WRITE_BYTES = 64 << 10
-"""From this size on a write is faster than a store into the mapping: a MiB takes it half as long."""
+"""From this size on a write is faster than a store into the mapping: a MiB takes it half as long. Nor does it
+need pages that were made before."""
 
 _MAGICS = tuple(struct.pack(">i", magic) for magic in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK))
 _REMEDY = "this is no commit log file; restore it from a replica or a backup"
@@ -38,7 +40,7 @@ class Segment:
     """The bytes ``[start, end)`` of the log.
 
     Stores go through a mapping: no system call for a record, and readers, slaves included, take
-    views of the same pages. Only a large piece of another replica's log is written.
+    views of the same pages. Only what is large is written: a batch, a piece of another replica's log.
     """
 
     __slots__ = ("_file", "end", "mapped", "path", "size_bytes", "start", "view", "warm_to")
@@ -119,11 +121,11 @@ class Segment:
         The first four bytes, the size, come last: until they are there the log ends before this
         record, so a process killed half way leaves nothing that looks like one.
         """
-        self.mapped[position + 4 : position + len(data)] = memoryview(data)[4:]
-        self.mapped[position : position + 4] = data[:4]
+        self.put_raw(position + _SIZE_BYTES, memoryview(data)[_SIZE_BYTES:])
+        self.mapped[position : position + _SIZE_BYTES] = data[:_SIZE_BYTES]
 
     def put_raw(self, position: int, data: bytes | memoryview) -> None:
-        """Store bytes that another replica wrote, in one copy. Readers see a write in the mapping at once."""
+        """Store bytes as they are, in one copy. Readers see a write in the mapping at once."""
         if len(data) >= WRITE_BYTES:
             self._file.write(position, data)
         else:

@@ -104,6 +104,17 @@ def test_the_size_of_a_record_is_stored_last(tmp_path: Path) -> None:
     segment.close()
 
 
+def test_what_is_too_large_to_be_stored_is_written_and_its_size_stored_last(tmp_path: Path) -> None:
+    segment = Segment.create(Disk(), tmp_path, 0, 4 * WRITE_BYTES)
+    mapped, stores = segment.mapped, _Stores()
+    segment.mapped = cast("mmap.mmap", stores)
+    segment.put(100, b"size" + b"x" * WRITE_BYTES)
+    assert stores.seen == [(100, b"size")]
+    assert bytes(segment.view[100 : 104 + WRITE_BYTES]) == bytes(4) + b"x" * WRITE_BYTES
+    segment.mapped = mapped
+    segment.close()
+
+
 def test_a_view_can_not_be_written_to(tmp_path: Path) -> None:
     segment = _create(tmp_path)
     with pytest.raises(TypeError):
