@@ -34,7 +34,7 @@ _UNHURRIED_PAUSES = 5
 """So many of them where nobody waits for messages, and on a slave: hardly anybody reads there, and a master
 waits for its acks."""
 _MUCH_BYTES = 1 << 20
-_CATCHING_UP_S = 0.01
+_CATCHING_UP_S = 0.04
 """A slave that gets as much between two parts of its dispatch is catching up. To hold the log comes first, so
 the next part waits for this long."""
 
