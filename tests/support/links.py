@@ -26,6 +26,7 @@ from tanist.ha.admission import MasterLog
 from tanist.ha.epoch_log import EpochLog
 from tanist.ha.keys import HaKeys
 from tanist.ha.master_link import MasterLink
+from tanist.ha.record_walk import RecordWalk
 from tanist.ha.slave_link import SlaveLink, SlaveLog
 from tanist.model.epochs import Epoch, EpochHistory
 from tanist.model.offsets import LogOffset
@@ -156,6 +157,8 @@ class SlaveSide:
     """0 with fixed roles."""
     epochs: EpochHistory = field(default_factory=EpochHistory)
     known_confirmed_to: int = 0
+    walks: bool = False
+    """Whether it looks at records: the bytes of most tests are none."""
     confirmed: list[int] = field(default_factory=list[int])
     begun: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     told: list[TellEpochs] = field(default_factory=list[TellEpochs])
@@ -176,6 +179,7 @@ class SlaveSide:
             self.log.crc_before,
             EpochHistory(self.epochs.epochs),
             self.known_confirmed_to,
+            (lambda: RecordWalk(self.log.end, file_bytes=self.file_bytes)) if self.walks else None,
         )
         self.link = SlaveLink(
             self.keys,

@@ -27,7 +27,7 @@ from tanist.ha.keys import HaKeys
 from tanist.ha.master_connection import MasterConnection, Received
 from tanist.ha.notes import SlaveNotes
 from tanist.ha.peers import rocketmq_dialect
-from tanist.ha.record_walk import walk_to_end
+from tanist.ha.record_walk import RecordWalk, walk_to_end
 from tanist.ha.replicas import Dialect
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_end import SlaveEnd
@@ -306,6 +306,7 @@ class Follower:
                 crc_before=log.crc_before,
                 epochs=slave.store.epochs,
                 confirmed_to=slave.store.confirmed_whole_to or 0,
+                walk_to_end=self._walk_to_end,
             ),
             ack_kind=slave.settings.ha_ack_mode.kind,
             now_s=self._loop.time(),
@@ -318,18 +319,21 @@ class Follower:
 
     def _make_classic_link(self) -> ClassicSlaveLink:
         store, settings = self._slave.store, self._slave.settings
-        file_bytes, log_end = store.settings.mapped_file_size_commit_log, store.log.log_end
-        # What is dispatched are whole records; what comes next may complete the one behind them.
-        dispatched_to = max(store.dispatcher.dispatched_to, store.log.log_start)
         return ClassicSlaveLink(
-            log_end=log_end,
-            walk=walk_to_end(store.log, dispatched_to, file_bytes=file_bytes) if log_end else None,
-            file_bytes=file_bytes,
+            log_end=store.log.log_end,
+            walk=self._walk_to_end() if store.log.log_end else None,
+            file_bytes=store.settings.mapped_file_size_commit_log,
             ack_kind=settings.ha_ack_mode.kind,
             now_s=self._loop.time(),
             heartbeat_s=settings.heartbeat_s,
             silence_s=settings.silence_s,
         )
+
+    def _walk_to_end(self) -> RecordWalk:
+        """What is dispatched are whole records; what comes next may complete the one behind them."""
+        store = self._slave.store
+        dispatched_to = max(store.dispatcher.dispatched_to, store.log.log_start)
+        return walk_to_end(store.log, dispatched_to, file_bytes=store.settings.mapped_file_size_commit_log)
 
     def _make_autoswitch_link(self) -> AutoswitchSlaveLink:
         slave, store = self._slave, self._slave.store

@@ -11,6 +11,7 @@ appended only at our own end, and acked only when it is ours: received, or on th
 in the hello, where this hello found that it has to be: an order that comes late or twice cuts nothing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -33,6 +34,7 @@ from tanist.ha.admission import CrcBefore, stale_epoch, tail_bytes
 from tanist.ha.alignment import FollowedEpochs, align
 from tanist.ha.keys import HaKeys
 from tanist.ha.link_times import LinkTimes
+from tanist.ha.record_walk import RecordWalk
 from tanist.model.epochs import Epoch, EpochHistory
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import (
@@ -88,6 +90,8 @@ class SlaveLog:
     epochs: EpochHistory = field(default_factory=EpochHistory)
     confirmed_to: int = 0
     """What all replicas in step were known to hold."""
+    walk_to_end: Callable[[], RecordWalk] | None = None
+    """Walks over the end of our log, which may lie within a record; None: what comes is not looked at."""
 
 
 @dataclass(slots=True)
@@ -121,6 +125,8 @@ class SlaveLink:
     _epochs: FollowedEpochs | None = field(default=None, init=False)
     """None before we are aligned, and always with fixed roles."""
     _master: MasterHello | None = field(default=None, init=False)
+    _walk: RecordWalk | None = field(default=None, init=False)
+    """Follows the records that come: bytes that are none are not appended, however well they are signed."""
     _reader: HelloReader = field(default_factory=HelloReader, init=False)
     _transcript: list[bytes] = field(default_factory=list[bytes], init=False)
     _times: LinkTimes = field(init=False)
@@ -331,6 +337,11 @@ class SlaveLink:
         self.state = SlaveState.TRANSFER
         # Of what lies before its start an empty slave needs nothing, and has nothing to ack.
         self.log_end = self.acked_to = start_offset
+        if self.log.walk_to_end is not None:
+            file_bytes = self.log.file_bytes
+            self._walk = (
+                RecordWalk(start_offset, file_bytes=file_bytes) if is_empty else self.log.walk_to_end()
+            )
         actions: list[SlaveAction] = [FollowLog(self._master.incarnation)]
         if self._epochs is not None:
             # What is not confirmed yet is not shown from now on, not even if nothing was known of it before.
@@ -348,6 +359,8 @@ class SlaveLink:
                         return [*actions, *self._off(log_offset, expected)], len(view)
                     if self._epochs is not None:
                         actions += self._epochs.on_data(epoch, log_offset, len(body))
+                    if self._walk is not None:
+                        self._walk.feed(body)
                     actions.append(AppendLog(log_offset, body))
                     expected += len(body)
                     self.master_log_end = max(self.master_log_end, expected)

@@ -34,6 +34,7 @@ def walk_records(
     delay_levels: tuple[int, ...],
     /,
 ) -> Walked | None: ...
+def pass_records(view: bytes | memoryview, log_offset: int, last_end: int, /) -> int: ...
 def put_keys(
     file: memoryview | bytearray,
     keyed: list[tuple[int, int, int]],

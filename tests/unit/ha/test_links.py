@@ -330,6 +330,16 @@ def test_a_slave_takes_bytes_only_at_its_own_end(log_offset: int) -> None:
     assert f"SLAVE: {len(LOG)} MASTER: {log_offset}" in slave.closed.reason
 
 
+def test_what_is_no_record_is_not_appended_though_a_proven_master_sends_it() -> None:
+    master, slave = MasterSide(Bytes(b"no record, but of a master")), SlaveSide(Bytes(b""), walks=True)
+    meet(master, slave)
+    assert slave.link.state is SlaveState.CLOSED
+    assert slave.closed is not None
+    assert slave.closed.kind is CloseKind.BAD_FRAME
+    assert "no record begins with" in slave.closed.reason
+    assert slave.log.end == 0
+
+
 def test_the_frames_before_a_wrong_one_are_taken() -> None:
     _, slave = _transferring()
     good = encode_data_header(len(LOG), 4, epoch=0, confirmed_to=0, body_crc=zlib.crc32(b"good")) + b"good"
