@@ -74,6 +74,14 @@ def refuse_slaves(bound: socket.socket) -> None:
 
 
 def _warn(settings: BrokerSettings, ha: HaSettings, address: str) -> None:
+    if ha.ha_compatibility is not HaCompatibility.NONE:
+        _log.warning(
+            "brokers of RocketMQ prove nothing, and get every message from these addresses "
+            "haCompatibility=%s haAllowedAddresses=%s address=%s",
+            ha.ha_compatibility.value,
+            ha.ha_allowed_addresses,
+            address,
+        )
     if ha.ha_authentication is HaAuthentication.NONE:
         _log.warning(
             "anybody who reaches the port for slaves gets every message haAuthentication=none address=%s",

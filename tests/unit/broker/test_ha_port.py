@@ -71,6 +71,13 @@ def test_no_authentication_is_warned_about_at_every_start(caplog: pytest.LogCapt
     assert all("haAuthentication=none" in record.getMessage() for record in caplog.records)
 
 
+def test_who_is_let_in_without_a_proof_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    classic = HaSettings(ha_compatibility=HaCompatibility.CLASSIC, ha_allowed_addresses="10.0.0.7")
+    bind_ha_port(BrokerSettings(listen_port=0), classic).close()
+    (record,) = caplog.records
+    assert "haCompatibility=classic haAllowedAddresses=10.0.0.7" in record.getMessage()
+
+
 def test_a_broker_for_others_without_a_secret_is_told_that_its_slaves_can_not_come(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

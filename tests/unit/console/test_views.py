@@ -156,6 +156,14 @@ def test_replication_tells_who_follows_whom_and_how_far_behind() -> None:
     ]
 
 
+def test_it_is_shown_how_slaves_prove_who_they_are() -> None:
+    ha = master().ha
+    assert ha is not None
+    look = master(ha=replace(ha, authentication="none"))
+    (group,) = replication_view(snapshot(look, slave())).groups
+    assert group.authentication == "none"
+
+
 def test_a_slave_that_is_away_or_late_asks_for_somebody() -> None:
     ha = master().ha
     assert ha is not None

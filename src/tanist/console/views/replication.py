@@ -76,6 +76,8 @@ class ReplicaGroupView(View, frozen=True, kw_only=True):
     """``auto-switch`` under a controller, else ``fixed roles``."""
     level: Level
     master: str | None
+    authentication: str | None
+    """How slaves prove who they are: ``secret``, ``tls`` or ``none``; null where their master does not say."""
     log_end: int | None
     epoch: int | None
     confirmed_to: int | None
@@ -127,6 +129,7 @@ def _group(name: str, looks: list[BrokerLook], changes: list[RoleChange]) -> Rep
             *(slave.level for slave in slaves),
         ),
         master=None if master is None else master.address,
+        authentication=None if ha is None else ha.authentication,
         log_end=None if ha is None else ha.log_end,
         epoch=None if controlled is None else controlled.epoch,
         confirmed_to=None if controlled is None else controlled.confirmed_to,
