@@ -83,8 +83,11 @@ class SendLane:
         self._reign = reign = state.writer.reign
         self._is_waiting = pending.is_on
         room = 0 if self._sends is None else self._prepare(self._sends)
-        with pending.keeping(answers):
+        pending.keep(answers)
+        try:
             count, first, end = self._lane.turn(state.clock.now_ms(), room, answers)
+        finally:
+            pending.keep(None)
         if answers:
             pending.answer_all_when_safe(first, end, answers, self._lane, reign)
         if count:

@@ -16,8 +16,6 @@ told so whoever sent it, for unlike with fixed roles the next master may not hav
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -165,14 +163,9 @@ class PendingAnswers:
         """The same for messages that came together in this reign, of which the first lies at ``first``."""
         self._wait(_PendingTurn(self, lane, answers, first, end, reign))
 
-    @contextmanager
-    def keeping(self, answers: Answers | None) -> Generator[None]:
-        """Count those that a lane puts here meanwhile, as if they waited already."""
+    def keep(self, answers: Answers | None) -> None:
+        """Count those that a lane puts here from now on as if they waited already; None: it puts none."""
         self._kept = answers if answers is not None else []
-        try:
-            yield
-        finally:
-            self._kept = []
 
     def _wait(self, pending: "_Pending | _PendingTurn") -> None:
         self._count += pending.count

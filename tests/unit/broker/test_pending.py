@@ -309,12 +309,13 @@ class TestTurns:
         async def scenario(answering: _Answering) -> None:
             answering.slaves.join(acked_to=answering.state.store.log.log_end)
             before, kept = answering.pending.room, list[Any]()
-            with answering.pending.keeping(kept):
-                kept += [None, b""] * (before - 1)
-                assert answering.pending.room == 1
-                kept += [None, b""]
-                with pytest.raises(ResponseError, match="too many sends wait"):
-                    answering.pending.check(is_waiting=True)
+            answering.pending.keep(kept)
+            kept += [None, b""] * (before - 1)
+            assert answering.pending.room == 1
+            kept += [None, b""]
+            with pytest.raises(ResponseError, match="too many sends wait"):
+                answering.pending.check(is_waiting=True)
+            answering.pending.keep(None)
             assert answering.pending.room == before
 
         run(tmp_path, scenario, ha=HaSettings())

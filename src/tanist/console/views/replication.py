@@ -77,7 +77,7 @@ class ReplicaGroupView(View, frozen=True, kw_only=True):
     level: Level
     master: str | None
     authentication: str | None
-    """How slaves prove who they are: ``secret``, ``tls`` or ``none``; null where their master does not say."""
+    """How slaves prove who they are: ``secret``, ``tls`` or ``none``; null where a master does not say."""
     log_end: int | None
     epoch: int | None
     confirmed_to: int | None
