@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tanist.protocol import Command, RequestCode
+from tanist.protocol.ha_link import FRAME_BYTES
 from tanist.protocol.headers.common import QueueOffsetResponse
 from tanist.protocol.headers.offsets import GetMaxOffsetRequest
 from tests.support.attacked import Master, wait_until
@@ -19,6 +20,7 @@ from tests.support.requests import TOPIC
 from tests.support.tls import certificate, key
 from tests.support.wire import Wire
 
+_LIMIT_BYTES = 1 << 20
 TLS_MASTER = {
     "haSecret": "",
     "haAuthentication": "tls",
@@ -94,6 +96,24 @@ def test_a_cut_link_goes_on_where_it_was(tmp_path: Path) -> None:
         master.wait_in_step()
     assert ends_equal(tmp_path / "master", tmp_path / "slave")
     assert LogOnDisk.read(tmp_path / "slave").record_count == 3000
+
+
+def test_a_slave_is_sent_to_no_faster_than_the_settings_say(tmp_path: Path) -> None:
+    limited = {
+        "brokerRole": "ASYNC_MASTER",
+        "haFlowControlEnable": "true",
+        "maxHaTransferByteInSecond": str(_LIMIT_BYTES),
+    }
+    with running_master(limited, store=tmp_path / "master") as master, Relay(master.ha_address) as cable:
+        send_messages(master.address, 20_000, first=0)
+        began_s = time.monotonic()
+        with running_slave(cable, store=tmp_path / "slave"):
+            master.wait_in_step()
+            took_s = time.monotonic() - began_s
+    log_bytes = len(LogOnDisk.read(tmp_path / "slave").data)
+    # A tenth of a second may go at once, and a frame that is begun goes as a whole.
+    least_s = (log_bytes - FRAME_BYTES) / _LIMIT_BYTES - 0.1
+    assert took_s > least_s > 0.5
 
 
 def test_both_go_on_after_a_restart_of_each(tmp_path: Path) -> None:
