@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from tanist.admin.asking import Access
 from tanist.admin.parallel import Told
 from tanist.admin.rows import Row
 from tanist.cli.admin import SUBJECTS, admin
@@ -30,6 +31,14 @@ class _Row(Row, frozen=True, kw_only=True):
     is_alive: bool
     seen_at_ms: int
     rate: float | None
+
+
+def walked(group: click.Group) -> list[click.Command]:
+    """All commands within a group that are no groups themselves."""
+    found: list[click.Command] = []
+    for each in group.commands.values():
+        found += walked(each) if isinstance(each, click.Group) else [each]
+    return found
 
 
 def test_the_reference_is_current() -> None:
@@ -87,6 +96,39 @@ def test_a_command_repeats_with_i_unless_that_is_taken() -> None:
 
     names = [[each.opts for each in made.params if each.name == "interval_s"] for made in (free, taken)]
     assert names == [[["-i", "--interval"]], [["--interval"]]]
+
+
+def test_a_command_that_is_repeated_goes_on_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    @command("watch", repeats=True)
+    async def watch(ask: Asker) -> Shown:
+        """Help."""
+        asked.append(ask.is_repeated)
+        if len(asked) == 1:
+            raise ConnectFailed("b:2", "refused")
+        return Shown({"look": len(asked)}, [])
+
+    def pause(_seconds: int) -> None:
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("tanist.cli.commanding.time.sleep", pause)
+    done = CliRunner().invoke(watch, ["-i", "1", "--json"], obj=Access())
+    assert done.stdout.splitlines() == ['{"look":2}', '{"look":3}']
+    assert done.stderr.startswith("tanist: cannot connect to b:2")
+    assert asked == [True, True, True]
+
+
+def test_what_only_looks_can_be_repeated() -> None:
+    looking = [
+        each
+        for each in walked(admin)
+        if not each.hidden and (each.help or "").startswith(("Show ", "Ask ", "Compare ", "Tell "))
+    ]
+    assert len(looking) > 30
+    for each in looking:
+        assert any("--interval" in parameter.opts for parameter in each.params), each.name
 
 
 @pytest.mark.parametrize(
