@@ -186,13 +186,17 @@ def console(
 @click.password_option(help="Asked for if it is not given.")
 def adduser(*, name: str, role: str, users_file: Path, password: str) -> None:
     """Add a user to a file, or give one another password or role."""
-    user = made_user(check_name(name), Role(role), password)
+    keep_user(users_file, made_user(check_name(name), Role(role), password))
+    click.echo(f"{name} may log in as {role}; a running console reads the file when it is started again")
+
+
+def keep_user(users_file: Path, user: User) -> None:
+    """Put a user into the file, in the place of who had the name; all others stay."""
     lines = users_file.read_text(encoding="utf-8").splitlines() if users_file.exists() else []
-    kept = [line for line in lines if line.partition("=")[0].strip() != name]
-    text = "\n".join([*kept, f"{name}={user.role.value}:{user.password_hash}"]) + "\n"
+    kept = [line for line in lines if line.partition("=")[0].strip() != user.name]
+    text = "\n".join([*kept, f"{user.name}={user.role.value}:{user.password_hash}"]) + "\n"
     users_file.touch(mode=0o600, exist_ok=True)
     users_file.write_text(text, encoding="utf-8")
-    click.echo(f"{name} may log in as {role}; a running console reads the file when it is started again")
 
 
 def made_user(name: str, role: Role, password: str) -> User:
