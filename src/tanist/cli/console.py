@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
+from tanist.cli.access import AccessGiven, read_access
 from tanist.cli.serving import serve, tell_story
-from tanist.client.settings import Credentials
 from tanist.console.access.passwords import SALT_BYTES, hash_password
 from tanist.console.access.users import Role, User, Users, check_name, read_users
 from tanist.errors import ConfigError
@@ -94,6 +94,12 @@ _MIN_PASSWORD_CHARS = 10
     "--access-key", envvar="TANIST_ACCESS_KEY", help="As whom to ask brokers that have access rules."
 )
 @click.option("--secret-key", envvar="TANIST_SECRET_KEY", help="Its secret, better by TANIST_SECRET_KEY.")
+@click.option(
+    "--access-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="TANIST_ACCESS_FILE",
+    help="A file with accessKey, secretKey and the TLS settings by which brokers are asked.",
+)
 @click.pass_context
 def console(
     context: click.Context,
@@ -114,6 +120,7 @@ def console(
     control: Path | None,
     access_key: str | None,
     secret_key: str | None,
+    access_file: Path | None,
 ) -> None:
     """Serve pages and REST about a cluster until SIGTERM or SIGINT.
 
@@ -138,6 +145,8 @@ def console(
         users = Users(made_user("operator", Role.OPERATOR, password))
     else:
         users = read_users(users_file)
+    access = read_access(AccessGiven(access_file=access_file, access_key=access_key, secret_key=secret_key))
+    secret_key = None if access.credentials is None else access.credentials.secret_key
     for secret in filter(None, (secret_key, webhook_secret)):
         process_log.hide(secret)
     for proxy in proxies:
@@ -161,7 +170,7 @@ def console(
         tls_certificate=tls_certificate,
         tls_key=tls_key,
         control=control,
-        credentials=Credentials(access_key, secret_key) if access_key and secret_key else None,
+        access=access,
     )
 
     @asynccontextmanager

@@ -156,3 +156,19 @@ def test_what_tanist_has_not_is_refused_in_one_line_whatever_its_flags() -> None
     assert result.stderr.count("\n") == 1
     assert "updateTopic" in result.stderr
     assert json.dumps(result.stdout) == '""'
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("tanist ad", {"admin"}),
+        ("tanist admin getN", {"getNamesrvConfig"}),
+        ("tanist admin resetOffset pr", {"preview"}),
+        ("tanist up --mode fix", {"fixed-roles"}),
+    ],
+)
+def test_a_shell_is_offered_what_can_follow(line: str, offered: set[str]) -> None:
+    place = str(len(line.split()) - 1)
+    asked = {"_TANIST_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": place}
+    done = CliRunner().invoke(tanist, [], env=asked, prog_name="tanist")
+    assert {each.partition(",")[2] for each in done.stdout.split()} == offered
