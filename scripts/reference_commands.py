@@ -12,15 +12,17 @@ import click
 from tanist.cli.admin import SUBJECTS, admin
 from tanist.cli.commands.unsupported import MISSING
 from tanist.cli.exit_codes import MEANINGS
+from tanist.cli.main import tanist
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "commands.md"
-_INTRODUCTION = """# Commands of `tanist admin`
+_INTRODUCTION = """# Commands
 
-Written by `scripts/reference_commands.py` from the code; change it there. [admin.md](../admin.md) tells how
-to use them.
+Written by `scripts/reference_commands.py` from the code; change it there. The commands of `tanist admin` come
+first, and [admin.md](../admin.md) tells how to use them; [the others](#tanist) are below.
 
-Every command has `--json` and `-h`. Those that only look have `-i SECONDS`, or `--interval SECONDS` where
-`-i` is something else, to look again and again. `-n`, the name servers, can be given once as `NAMESRV_ADDR`.
+Every command of `tanist admin` has `--json` and `-h`. Those that only look have `-i SECONDS`, or
+`--interval SECONDS` where `-i` is something else, to look again and again. `-n`, the name servers,
+can be given once as `NAMESRV_ADDR`.
 """
 
 
@@ -33,7 +35,18 @@ def page() -> str:
             heading = (subject.__doc__ or "").strip().splitlines()[0].rstrip(".")
             parts.append(f"## {heading.replace('``', '`')}\n")
             parts += [text for command in commands for text in _command(command, "")]
-    return "\n".join([*parts, _missing()])
+    return "\n".join([*parts, _missing(), *_others()])
+
+
+def _others() -> list[str]:
+    """All that is beside ``tanist admin``."""
+    context = click.Context(tanist)
+    parts = ["## tanist\n", _help(tanist), _options(tanist, has_json=True)]
+    for name in tanist.list_commands(context):
+        command = tanist.get_command(context, name)
+        if command is not None and command is not admin:
+            parts += _command(command, "tanist ")
+    return parts
 
 
 def _access() -> str:
@@ -55,12 +68,14 @@ def _missing() -> str:
 
 def _command(command: click.Command, before: str) -> list[str]:
     name = f"{before}{command.name}"
+    # That those of admin have it is said once for all.
+    has_json = name.startswith("tanist ")
     if isinstance(command, click.Group):
-        own = [f"### {name}\n", _help(command)]
+        own = [f"### {name}\n", _help(command), _options(command, has_json=has_json)]
         return own + [
             text for _, each in sorted(command.commands.items()) for text in _command(each, f"{name} ")
         ]
-    return [f"### {name}\n", _help(command), _options(command)]
+    return [f"### {name}\n", _help(command), _options(command, has_json=has_json)]
 
 
 def _help(command: click.Command) -> str:
@@ -68,11 +83,11 @@ def _help(command: click.Command) -> str:
     return "\n\n".join(" ".join(part.split()) for part in paragraphs) + "\n"
 
 
-def _options(command: click.Command) -> str:
+def _options(command: click.Command, *, has_json: bool = False) -> str:
     rows: list[str] = []
     for parameter in command.params:
         if isinstance(parameter, click.Option):
-            if parameter.hidden or "--json" in parameter.opts:
+            if parameter.hidden or ("--json" in parameter.opts and not has_json):
                 continue
             names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
             rows.append(f"| {names} | {'yes' if parameter.required else ''} | {_told(parameter)} |")
@@ -89,6 +104,8 @@ def _told(option: click.Option) -> str:
         parts.append("One of " + ", ".join(map(str, option.type.choices)) + ".")
     if option.envvar is not None and option.envvar != "NAMESRV_ADDR":
         parts.append(f"From `{option.envvar}`.")
+    if isinstance(option.show_default, str):
+        parts.append(f"Without it {option.show_default}.")
     is_plain = isinstance(option.default, int | float | str) and not isinstance(option.default, bool)
     if is_plain and abs(option.default if isinstance(option.default, int) else 0) < 1 << 40:
         parts.append(f"Without it {option.default}.")

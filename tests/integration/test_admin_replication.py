@@ -8,9 +8,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tanist.admin.refused import NotThere
+from tanist.cli.exit_codes import Exit
 from tanist.cli.main import tanist
 from tanist.errors import ResponseError
 from tanist.protocol import Command, RequestCode, ResponseCode
+from tanist.protocol.bodies.registration import RegisterBrokerBody, encode_registration
+from tanist.protocol.codes import OUR_VERSION
+from tanist.protocol.headers.nameserver import RegisterBrokerRequest
 from tanist.protocol.headers.sync import RebuildSlaveRequest
 from tanist.protocol.response_errors import NoPermission
 from tanist.testing import EmbeddedBroker
@@ -20,6 +24,7 @@ from tests.support.ha_pair import FILE_BYTES, GROUP, running_master, running_pai
 from tests.support.ha_pair import SECRET as HA_SECRET
 from tests.support.relay import Relay
 from tests.support.requests import pull_request, send_request
+from tests.support.rocketmq.cluster import free_port
 from tests.support.site import wait_until
 from tests.support.wire import Wire
 
@@ -161,15 +166,40 @@ def test_a_slave_keeps_its_log_while_its_master_does_not_answer() -> None:
             assert done.exit_code == 0, done.output
 
 
-def test_a_cluster_is_shown_broker_by_broker_and_again_as_json_lines() -> None:
+def test_a_cluster_is_shown_broker_by_broker() -> None:
     with EmbeddedBroker() as broker:
         shown = admin("haStatus", "-n", broker.namesrv, "-c", "DefaultCluster")
         as_json = admin("haStatus", "-n", broker.namesrv, "-c", "DefaultCluster", "--json")
         unknown = admin("haStatus", "-n", broker.namesrv, "-c", "Elsewhere")
     assert f"embedded id 0 ASYNC_MASTER at {broker.address}" in shown.output
-    assert json.loads(as_json.output)["brokerAddr"] == broker.address
+    (told,) = json.loads(as_json.output)
+    assert told["brokerAddr"] == broker.address
     assert isinstance(unknown.exception, NotThere)
     assert "DefaultCluster" in str(unknown.exception)
+
+
+def test_a_name_server_that_is_gone_is_passed_over_and_a_broker_that_is_gone_is_told(tmp_path: Path) -> None:
+    gone = f"127.0.0.1:{free_port()}"
+    wanted = ("-g", "readers", "-t", "OrderTopic", "--to", "earliest", "-o", str(tmp_path / "plan.json"))
+    header = RegisterBrokerRequest(
+        broker_name="gone", broker_addr=gone, cluster_name="DefaultCluster", ha_server_addr=gone, broker_id=0
+    )
+    # Kept open: a broker whose connection ends is forgotten.
+    with EmbeddedBroker(topics={"OrderTopic": 1}) as broker, Wire(broker.namesrv) as wire:
+        both = ("-n", f"{gone};{broker.namesrv}")
+        body = encode_registration(RegisterBrokerBody(), is_compressed=False, version=OUR_VERSION)
+        registered = wire.ask(Command.request(RequestCode.REGISTER_BROKER, header, body=body)).code
+        shown = admin("haStatus", *both, "-c", "DefaultCluster", "--json")
+        orders = admin("resetOffset", "list", *both, "--json")
+        planned = admin("resetOffset", "plan", *both, *wanted)
+    assert registered == ResponseCode.SUCCESS
+    assert shown.exit_code == orders.exit_code == Exit.PARTLY, (shown.output, orders.output)
+    assert {each["brokerAddr"]: "failure" in each for each in json.loads(shown.stdout)} == {
+        broker.address: False,
+        gone: True,
+    }
+    assert list(json.loads(orders.stdout)["failures"]) == ["gone"]
+    assert "readers" in str(planned.exception)
 
 
 def test_with_access_rules_only_an_admin_rebuilds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

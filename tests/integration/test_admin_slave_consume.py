@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tanist.cli.exit_codes import Exit
 from tanist.cli.main import tanist
 from tanist.coord import Create, open_registry
 from tanist.errors import ResponseError
@@ -99,6 +100,6 @@ def test_a_broker_without_a_coordinator_says_what_to_set() -> None:
     with EmbeddedBroker() as broker:
         shown = admin("slaveConsumeStatus", "-b", broker.address)
         refused = admin("slaveConsumeLedger", "-b", broker.address)
-    assert shown.exit_code == 1
+    assert shown.exit_code == Exit.NOT_SUPPORTED
     assert "set coordinator on all brokers" in shown.output
     assert isinstance(refused.exception, ResponseError)

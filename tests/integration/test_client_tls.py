@@ -6,17 +6,9 @@ import pytest
 
 from tanist.client import Consumer, Message, NoRoute, Producer, Start, TlsSettings
 from tanist.testing import EmbeddedBroker
-from tests.support.tls import certificate, key
+from tests.support.tls import ENFORCING, certificate
 
 TOPIC = "OrderTopic"
-SERVER = {
-    "tlsMode": "enforcing",
-    "tlsEnable": "true",
-    "tlsServerCertPath": certificate("server"),
-    "tlsServerKeyPath": key("server"),
-    "tlsClientAuthServer": "true",
-    "tlsClientTrustCertPath": certificate("ca"),
-}
 CLIENT = TlsSettings(
     tls_enable=True, tls_client_auth_server=True, tls_client_trust_cert_path=certificate("ca")
 )
@@ -25,7 +17,7 @@ CLIENT = TlsSettings(
 def test_messages_are_sent_and_read_over_tls() -> None:
     async def scenario() -> None:
         async with (
-            EmbeddedBroker(topics={TOPIC: 2}, settings=SERVER) as broker,
+            EmbeddedBroker(topics={TOPIC: 2}, settings=ENFORCING) as broker,
             Producer(group="orders", namesrv=broker.namesrv, tls=CLIENT, timeout_s=20) as producer,
         ):
             for number in range(20):
@@ -45,7 +37,7 @@ def test_messages_are_sent_and_read_over_tls() -> None:
 def test_a_client_without_tls_is_told_that_no_server_answers() -> None:
     async def scenario() -> None:
         async with (
-            EmbeddedBroker(topics={TOPIC: 2}, settings=SERVER) as broker,
+            EmbeddedBroker(topics={TOPIC: 2}, settings=ENFORCING) as broker,
             Producer(group="orders", namesrv=broker.namesrv) as producer,
         ):
             with pytest.raises(NoRoute, match="no name server answers"):

@@ -14,6 +14,7 @@ from tanist.errors import ConfigError
 from tanist.testing import EmbeddedBroker
 from tests.support.console_process import ConsoleProcess, basic
 from tests.support.site import wait_until
+from tests.support.tls import ENFORCING, certificate
 
 
 @contextmanager
@@ -61,6 +62,20 @@ def test_a_console_shows_a_broker_tells_of_changes_and_stops_at_once(tmp_path: P
     assert json.loads(audit.read_text().splitlines()[-1])["action"] == "log in"
     after_the_login = console.process.output().partition("made for this start")[2]
     assert console.password not in audit.read_text() + after_the_login
+
+
+def test_a_console_asks_brokers_that_speak_tls_alone(tmp_path: Path) -> None:
+    access = tmp_path / "access"
+    access.write_text(f"tlsEnable=true\ntlsClientTrustCertPath={certificate('ca')}\n")
+    with (
+        EmbeddedBroker(settings=ENFORCING) as broker,
+        ConsoleProcess(tmp_path, broker.namesrv, "--access-file", str(access)) as console,
+    ):
+        wait_until(lambda: is_ready(console))
+        signed = basic(console.user, console.password)
+        with asked(console.address, "/api/v1/brokers", Authorization=signed) as answer:
+            brokers = json.loads(answer.read())["brokers"]
+    assert [(each["address"], each["role"]) for each in brokers] == [(broker.address, "MASTER")]
 
 
 def test_a_console_is_not_started_on_a_port_that_is_taken_or_makes_no_sense(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from tanist.client import Consumer, Message, Producer, Start
 from tanist.console.desk import Desk
+from tanist.console.web.app import make_app
 from tanist.testing import EmbeddedBroker
-from tests.support.console_live import live_console
-from tests.support.console_web import Browser
+from tests.support.console_live import SECOND_OPERATOR, live_console
+from tests.support.console_web import OPERATOR, Browser
 
 TOPIC, GROUP, COUNT = "OrderTopic", "billing", 10
 
@@ -16,9 +17,14 @@ def test_a_group_is_moved_from_the_console_and_back(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(_story(tmp_path), 120))
 
 
-async def _story(folder: Path) -> None:
+def test_a_move_that_needs_approval_waits_for_another_operator(tmp_path: Path) -> None:
+    asyncio.run(asyncio.wait_for(_story(tmp_path, needs_approval=True), 120))
+
+
+async def _story(folder: Path, *, needs_approval: bool = False) -> None:
+    settings = {"resetNeedsApproval": "true"} if needs_approval else {}
     async with (
-        EmbeddedBroker(topics={TOPIC: 1}) as broker,
+        EmbeddedBroker(topics={TOPIC: 1}, settings=settings) as broker,
         Producer(group="shop", namesrv=broker.namesrv) as producer,
         Consumer(group=GROUP, namesrv=broker.namesrv, topics={TOPIC: "*"}, start=Start.FIRST) as consumer,
     ):
@@ -35,7 +41,11 @@ async def _story(folder: Path) -> None:
 
         async with asyncio.TaskGroup() as tasks, live_console(broker.namesrv, folder) as (desk, browser):
             consuming = tasks.create_task(consume())
-            await _move(browser, await _plan(browser), moved, desk)
+            plan = await _plan(browser)
+            if needs_approval:
+                await _approve(browser, plan, moved, desk)
+            else:
+                await _move(browser, plan, moved, desk)
             consuming.cancel()
 
 
@@ -49,6 +59,27 @@ async def _plan(browser: Browser) -> str:
         if plan != "resets" and (await browser.get(f"/api/v1/resets/{plan}")).json["replayed"] == COUNT:
             return plan
         await asyncio.sleep(0.05)
+
+
+async def _approve(browser: Browser, plan: str, moved: asyncio.Event, desk: Desk) -> None:
+    """Who gave the order can not let it be done; another can, by the button of the page."""
+    page, form = f"/resets/{plan}", {"csrf": await browser.csrf(), "confirm": GROUP}
+    await browser.post(f"{page}/apply", form)
+    assert "waits until somebody else approves" in (await browser.get(page)).words
+    decide = f"/resets/orders/{plan}/approve"
+    await browser.post(decide, form)
+    assert "somebody else has to decide about it" in (await browser.get("/resets")).words
+    assert (await browser.get(f"/api/v1{page}")).json["sentence"].startswith("waits until somebody else")
+    assert not moved.is_set()
+
+    second = Browser(make_app(desk))
+    await second.log_in(SECOND_OPERATOR)
+    await second.post(decide, {"csrf": await second.csrf()})
+    await moved.wait()
+    assert "1 of 1 client confirmed" in (await browser.get(page)).words
+    decided = [entry for entry in desk.audit.last if entry.action == "approve reset"]
+    assert [entry.user for entry in decided if entry.outcome == "done"] == [SECOND_OPERATOR]
+    assert OPERATOR in {entry.user for entry in decided}
 
 
 async def _move(browser: Browser, plan: str, moved: asyncio.Event, desk: Desk) -> None:

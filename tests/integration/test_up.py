@@ -1,6 +1,8 @@
 """``tanist up``: a cluster comes up, its master is killed by REST, its slave is read, all of it stops."""
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
@@ -12,11 +14,14 @@ import msgspec
 from click.testing import CliRunner
 
 from tanist.cli.main import tanist
-from tanist.up.plan import Ports
+from tanist.up.home_lock import locked_home
+from tanist.up.plan import Mode, Ports
 from tanist.up.traffic import BROADCASTING_GROUP, CLUSTERING_GROUP
 from tests.support.console_process import basic
+from tests.support.process import ForeignProcess
+from tests.support.served import tanist_command
 from tests.support.site import wait_until
-from tests.support.up_process import STOP_S, UpProcess
+from tests.support.up_process import STOP_S, UpProcess, keep_ports
 
 _LARGE_BYTES = 1 << 20
 
@@ -108,8 +113,25 @@ def test_a_cluster_comes_up_loses_its_master_gets_it_back_and_stops(tmp_path: Pa
         assert up(home, "restart")["done"] == "broker-1 started again"
         wait_until(lambda: reader() == cluster.master, pause_s=0.2)
         told = all_told(cluster)
-        cluster.process.stop(timeout_s=STOP_S)
-        assert cluster.process.exit_code == 0
+        assert up(home, "kill", "master")["done"].startswith("broker-1 is killed")
+        assert states(up(home, "status"))["broker-1"] == "killed"
+        stopped = CliRunner().invoke(tanist, ["up", "--home", str(home), "stop"])
+        assert (stopped.exit_code, stopped.output) == (0, "stopped\n")
+        assert cluster.process.wait(timeout_s=STOP_S) == 0
     assert holders(cluster, told) == {"ha.secret", "broker-1.conf", "broker-2.conf"}
     gone = CliRunner().invoke(tanist, ["up", "--home", str(home), "status"])
     assert "no cluster runs" in str(gone.exception)
+
+
+def test_ctrl_c_while_it_starts_is_obeyed_at_once(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    keep_ports(home, Mode.FIXED_ROLES)
+    with ForeignProcess("tanist-up", tanist_command("up", "--home", home), directory=tmp_path) as process:
+        wait_until((home / Mode.FIXED_ROLES.value / "controller.log").exists)
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(timeout_s=STOP_S) == 0
+        assert process.output() == "Stopping.\n"
+    # Who is left behind would hold it.
+    with locked_home(home):
+        pass

@@ -22,6 +22,9 @@ from tanist.console.watching.watcher import Watcher
 from tanist.console.web.app import make_app
 from tests.support.console_web import OPERATOR, PASSWORD, Browser
 
+SECOND_OPERATOR = "second"
+_HASH = hash_password(PASSWORD, bytes(16), cost=2)
+
 
 class LiveConsole(NamedTuple):
     """The console, and an operator who is logged in."""
@@ -41,7 +44,7 @@ async def live_console(name_server: str, folder: Path) -> AsyncGenerator[LiveCon
             wire=wire,
             watcher=watcher,
             lookups=lookups,
-            users=Users(User(OPERATOR, Role.OPERATOR, hash_password(PASSWORD, bytes(16), cost=2))),
+            users=Users(*(User(name, Role.OPERATOR, _HASH) for name in (OPERATOR, SECOND_OPERATOR))),
             sessions=SessionStore(secrets.token_urlsafe),
             limit=LoginLimit(),
             audit=AuditLog(),

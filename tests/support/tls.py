@@ -11,3 +11,14 @@ def certificate(name: str) -> str:
 
 def key(name: str) -> str:
     return str(_FOLDER / f"{name}.key")
+
+
+ENFORCING = {
+    "tlsMode": "enforcing",
+    "tlsEnable": "true",
+    "tlsServerCertPath": certificate("server"),
+    "tlsServerKeyPath": key("server"),
+    "tlsClientAuthServer": "true",
+    "tlsClientTrustCertPath": certificate("ca"),
+}
+"""A broker that speaks TLS alone."""

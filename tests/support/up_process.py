@@ -17,14 +17,13 @@ _START_S, STOP_S = 120.0, 60.0
 
 
 class UpProcess:
-    """A cluster with fixed roles. It ends with the block, and its processes with it."""
+    """A cluster that came up. It ends with the block, and its processes with it."""
 
-    def __init__(self, directory: Path, *options: str) -> None:
+    def __init__(self, directory: Path, *options: str, mode: Mode = Mode.FIXED_ROLES) -> None:
         self.home = directory / "home"
         self.home.mkdir(parents=True)
-        self.ports = free_ports()
-        (self.home / f"{Mode.FIXED_ROLES.value}.ports.json").write_bytes(msgspec.json.encode(self.ports))
-        command = tanist_command("up", "--home", self.home, *options)
+        self.ports = keep_ports(self.home, mode)
+        command = tanist_command("up", "--home", self.home, "--mode", mode.value, *options)
         self.process = ForeignProcess("tanist-up", command, directory=directory)
         try:
             self.process.wait_for_output("Ctrl-C stops all", timeout_s=_START_S)
@@ -55,6 +54,13 @@ class UpProcess:
         # Killed, it would leave its children behind.
         if self.process.is_running:
             self.process.stop(timeout_s=STOP_S)
+
+
+def keep_ports(home: Path, mode: Mode) -> Ports:
+    """Have the cluster of a folder use ports that are free."""
+    ports = free_ports()
+    (home / f"{mode.value}.ports.json").write_bytes(msgspec.json.encode(ports))
+    return ports
 
 
 def free_ports() -> Ports:

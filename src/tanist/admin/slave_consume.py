@@ -23,6 +23,8 @@ class Answered(NamedTuple):
     address: str
     status: SlaveConsumeStatus | None
     failure: str | None = None
+    error: MQError | None = None
+    """What was raised, if that was here and now."""
 
 
 async def slave_consume_status(wire: Wire, address: str) -> SlaveConsumeStatus:
@@ -89,7 +91,7 @@ async def ask_status(wire: Wire, address: str) -> Answered:
     try:
         return Answered(address, await slave_consume_status(wire, address))
     except MQError as error:
-        return Answered(address, None, str(error))
+        return Answered(address, None, str(error), error)
 
 
 async def group_addresses(wire: Wire, name_server: str, group: str) -> list[str]:

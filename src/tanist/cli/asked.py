@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from tanist.admin.asking import Access, asking
+from tanist.admin.nameservers import answering
 from tanist.client.session.wire import Wire
 
 _T = TypeVar("_T")
@@ -49,14 +50,14 @@ def run_asking(access: Access, action: Callable[[Wire], Awaitable[_T]]) -> _T:
     return asyncio.run(ask())
 
 
-def check_whom(*, address: str | None, cluster: str | None, name_server: str | None) -> None:
-    """Refuse to ask nobody, or both one broker and a cluster."""
-    if (address is None) == (cluster is None):
-        raise click.UsageError("give either -b, one broker, or -c, a cluster")
-    if cluster is not None and name_server is None:
-        raise click.UsageError("-c needs -n, the name server that knows the cluster")
+def name_servers_of(named: str | None) -> list[str]:
+    """The name servers that were named, separated by semicolons. A usage error if none was."""
+    found = [each.strip() for each in (named or "").split(";") if each.strip()]
+    if not found:
+        raise click.UsageError("give -n, the name server that knows the cluster, or NAMESRV_ADDR")
+    return found
 
 
-def first_of(name_servers: str) -> str:
-    """The first of several name servers: each knows all brokers."""
-    return name_servers.split(";", maxsplit=1)[0].strip()
+async def name_server_of(wire: Wire, named: str | None) -> str:
+    """The first of those that were named that answers: each knows all brokers."""
+    return await answering(wire, name_servers_of(named))

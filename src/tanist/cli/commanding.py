@@ -12,17 +12,18 @@ Every one of them has ``-n``, ``--json`` and, if it only looks, ``-i SECONDS`` (
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
 
 from tanist.admin.asking import Access
-from tanist.admin.nameservers import answering
 from tanist.admin.replication import cluster_brokers, cluster_masters
-from tanist.cli.asked import JSON, NAME_SERVER, run_asking
+from tanist.cli.asked import JSON, NAME_SERVER, name_server_of, name_servers_of, run_asking
+from tanist.cli.exit_codes import in_one_line
 from tanist.cli.shown import Shown, print_shown, to_json
 from tanist.client.session.wire import Wire
+from tanist.errors import MQError
 
 TOPIC = click.option("-t", "--topic", required=True, help="The topic.")
 GROUP = click.option("-g", "--groupName", "group", required=True, help="The consumer group.")
@@ -30,6 +31,9 @@ BROKER = click.option("-b", "--brokerAddr", "address", required=True, help="The 
 BROKER_NAME = click.option("-b", "--brokerName", "broker_name", required=True, help="The broker's name.")
 ONE_BROKER = click.option("-b", "--brokerAddr", "--broker", "address", help="One broker, host:port.")
 CLUSTER = click.option("-c", "--clusterName", "--cluster", "cluster", help="All masters of a cluster.")
+ALL_BROKERS = click.option(
+    "-c", "--clusterName", "--cluster", "cluster", help="All brokers of a cluster, slaves too."
+)
 WHOM = (ONE_BROKER, CLUSTER)
 KEY = click.option("-k", "--key", required=True, help="The key of the setting.")
 VALUE = click.option("-v", "--value", required=True, help="Its value.")
@@ -47,18 +51,17 @@ class Asker:
     access: Access
     named: str | None
     """The name servers that were named, separated by semicolons."""
+    is_repeated: bool = False
+    """Whether it is asked again and again."""
 
     @property
     def name_servers(self) -> list[str]:
         """All name servers. A usage error if none was named."""
-        found = [each.strip() for each in (self.named or "").split(";") if each.strip()]
-        if not found:
-            raise click.UsageError("give -n, the name server that knows the cluster, or NAMESRV_ADDR")
-        return found
+        return name_servers_of(self.named)
 
     async def name_server(self) -> str:
         """The first name server that answers."""
-        return await answering(self.wire, self.name_servers)
+        return await name_server_of(self.wire, self.named)
 
     async def brokers(
         self, address: str | None, cluster: str | None, *, with_slaves: bool = False
@@ -86,15 +89,16 @@ def command(name: str, *options: Decorate, repeats: bool = False) -> Callable[[B
             interval_s: int | None = None,
             **given: Any,
         ) -> None:
-            while True:
-                shown = run_asking(access, lambda wire: body(Asker(wire, access, name_server), **given))
-                if as_json:
-                    click.echo(to_json(shown.value, is_pretty=interval_s is None))
-                else:
-                    print_shown(shown, Console())
-                if interval_s is None:
-                    break
-                time.sleep(interval_s)
+            def look() -> Shown:
+                is_repeated = interval_s is not None
+                return run_asking(
+                    access, lambda wire: body(Asker(wire, access, name_server, is_repeated), **given)
+                )
+
+            if interval_s is not None:
+                _repeat(look, interval_s, as_json=as_json)
+            shown = look()
+            _print(shown, as_json=as_json)
             if shown.exit_code:
                 raise SystemExit(shown.exit_code)
 
@@ -105,6 +109,23 @@ def command(name: str, *options: Decorate, repeats: bool = False) -> Callable[[B
         return click.command(name=name, help=body.__doc__)(made)
 
     return make
+
+
+def _repeat(look: Callable[[], Shown], interval_s: int, *, as_json: bool) -> NoReturn:
+    """Look until Ctrl-C. Who watches a cluster wants to see it come back: an error is a line, and no end."""
+    while True:
+        try:
+            _print(look(), as_json=as_json, is_pretty=False)
+        except MQError as error:
+            click.echo(f"tanist: {in_one_line(error)}", err=True)
+        time.sleep(interval_s)
+
+
+def _print(shown: Shown, *, as_json: bool, is_pretty: bool = True) -> None:
+    if as_json:
+        click.echo(to_json(shown.value, is_pretty=is_pretty))
+    else:
+        print_shown(shown, Console())
 
 
 def _interval(options: Sequence[Decorate]) -> Decorate:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
+from tanist.cli.access import AccessGiven, read_access
 from tanist.cli.serving import serve, tell_story
-from tanist.client.settings import Credentials
 from tanist.console.access.passwords import SALT_BYTES, hash_password
 from tanist.console.access.users import Role, User, Users, check_name, read_users
 from tanist.errors import ConfigError
@@ -94,6 +94,12 @@ _MIN_PASSWORD_CHARS = 10
     "--access-key", envvar="TANIST_ACCESS_KEY", help="As whom to ask brokers that have access rules."
 )
 @click.option("--secret-key", envvar="TANIST_SECRET_KEY", help="Its secret, better by TANIST_SECRET_KEY.")
+@click.option(
+    "--access-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="TANIST_ACCESS_FILE",
+    help="A file with accessKey, secretKey and the TLS settings by which brokers are asked.",
+)
 @click.pass_context
 def console(
     context: click.Context,
@@ -114,6 +120,7 @@ def console(
     control: Path | None,
     access_key: str | None,
     secret_key: str | None,
+    access_file: Path | None,
 ) -> None:
     """Serve pages and REST about a cluster until SIGTERM or SIGINT.
 
@@ -138,6 +145,8 @@ def console(
         users = Users(made_user("operator", Role.OPERATOR, password))
     else:
         users = read_users(users_file)
+    access = read_access(AccessGiven(access_file=access_file, access_key=access_key, secret_key=secret_key))
+    secret_key = None if access.credentials is None else access.credentials.secret_key
     for secret in filter(None, (secret_key, webhook_secret)):
         process_log.hide(secret)
     for proxy in proxies:
@@ -161,7 +170,7 @@ def console(
         tls_certificate=tls_certificate,
         tls_key=tls_key,
         control=control,
-        credentials=Credentials(access_key, secret_key) if access_key and secret_key else None,
+        access=access,
     )
 
     @asynccontextmanager
@@ -186,13 +195,17 @@ def console(
 @click.password_option(help="Asked for if it is not given.")
 def adduser(*, name: str, role: str, users_file: Path, password: str) -> None:
     """Add a user to a file, or give one another password or role."""
-    user = made_user(check_name(name), Role(role), password)
+    keep_user(users_file, made_user(check_name(name), Role(role), password))
+    click.echo(f"{name} may log in as {role}; a running console reads the file when it is started again")
+
+
+def keep_user(users_file: Path, user: User) -> None:
+    """Put a user into the file, in the place of who had the name; all others stay."""
     lines = users_file.read_text(encoding="utf-8").splitlines() if users_file.exists() else []
-    kept = [line for line in lines if line.partition("=")[0].strip() != name]
-    text = "\n".join([*kept, f"{name}={user.role.value}:{user.password_hash}"]) + "\n"
+    kept = [line for line in lines if line.partition("=")[0].strip() != user.name]
+    text = "\n".join([*kept, f"{user.name}={user.role.value}:{user.password_hash}"]) + "\n"
     users_file.touch(mode=0o600, exist_ok=True)
     users_file.write_text(text, encoding="utf-8")
-    click.echo(f"{name} may log in as {role}; a running console reads the file when it is started again")
 
 
 def made_user(name: str, role: Role, password: str) -> User:

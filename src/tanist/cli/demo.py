@@ -17,6 +17,7 @@ from tanist.errors import MQError
 from tanist.log import ProcessLog
 
 EXIT_BROKEN = 1
+TOLD_S = 120.0
 
 
 @click.command()
@@ -53,11 +54,12 @@ def demo(process_log: ProcessLog, *, home: Path | None, has_spark: bool) -> None
     finally:
         if home is None:
             shutil.rmtree(root, ignore_errors=True)
+    took_s = time.monotonic() - began_s
+    verdicts.append(Verdict(f"told within {TOLD_S:g} s", f"{took_s:.0f} s", took_s <= TOLD_S))
     table = Table("what was promised", "what was measured", "", title="Tanist")
     for verdict in verdicts:
         table.add_row(verdict.promise, verdict.measured, "kept" if verdict.is_kept else "NOT KEPT")
     Console().print(table)
-    click.echo(f"told in {time.monotonic() - began_s:.0f} s")
     if not all(verdict.is_kept for verdict in verdicts):
         raise SystemExit(EXIT_BROKEN)
 

@@ -1,15 +1,13 @@
 """How a terminal shows the state of replication."""
 
 from datetime import UTC, datetime
-from typing import NamedTuple
 
-import msgspec
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from tanist.protocol.bodies import encode_body
+from tanist.admin.parallel import Told
 from tanist.protocol.bodies.replication import ControlledView, HAClientView, HARefusedView, HARuntimeInfo
 
 _UNKNOWN = "unknown"
@@ -18,23 +16,15 @@ _UNBOUNDED_COLUMNS = 1_000
 _COLUMNS = ("slave", "id", "acked", "lag", "lag ms", "KB/s", "in step", "from", "ack", "counts")
 
 
-class Told(NamedTuple):
-    """What one broker tells, or why it does not answer."""
-
-    address: str
-    status: HARuntimeInfo | None
-    failure: str | None = None
+def to_value(told: Told[HARuntimeInfo]) -> dict[str, object]:
+    """All that the broker tells, with its address, for JSON."""
+    failure = None if told.failure is None else str(told.failure)
+    return {"brokerAddr": told.address, "haStatus": told.value, "failure": failure}
 
 
-def to_json(told: Told, *, is_pretty: bool = True) -> str:
-    """All that the broker tells, with its address."""
-    text = encode_body({"brokerAddr": told.address, "haStatus": told.status, "failure": told.failure})
-    return (msgspec.json.format(text, indent=2) if is_pretty else text).decode()
-
-
-def print_status(console: Console, told: Told) -> None:
+def print_status(console: Console, told: Told[HARuntimeInfo]) -> None:
     """Who it is, and its slaves or its link."""
-    status = told.status
+    status = told.value
     if status is None:
         console.print(f"{told.address} does not answer: {told.failure}", markup=False, highlight=False)
         return

@@ -1,59 +1,36 @@
 """Replication: how masters and slaves stand to each other, and filling a slave anew."""
 
-import time
 from contextlib import aclosing
+from functools import partial
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from tanist.admin.asking import Access
-from tanist.admin.replication import cluster_brokers, ha_status, rebuild_slave
-from tanist.cli.asked import JSON, NAME_SERVER, check_whom, first_of, run_asking
-from tanist.cli.ha_views import Told, print_status, to_json
+from tanist.admin.parallel import Told, ask_each
+from tanist.admin.replication import ha_status, rebuild_slave
+from tanist.cli.asked import JSON, run_asking
+from tanist.cli.commanding import ALL_BROKERS, ONE_BROKER, Asker, command
+from tanist.cli.ha_views import print_status, to_value
+from tanist.cli.shown import Shown, outcome_of, to_json
 from tanist.client.session.wire import Wire
-from tanist.errors import MQError
 from tanist.protocol.bodies.replication import HARuntimeInfo
 
 
-@click.command(name="haStatus")
-@click.option("-b", "--brokerAddr", "address", help="One broker, host:port.")
-@click.option("-c", "--clusterName", "cluster", help="All brokers of a cluster.")
-@NAME_SERVER
-@click.option(
-    "-i", "--interval", "interval_s", type=click.IntRange(min=1), help="Again every so many seconds."
-)
-@JSON
-@click.pass_obj
-def ha_status_command(
-    access: Access,
-    *,
-    address: str | None,
-    cluster: str | None,
-    name_server: str | None,
-    interval_s: int | None,
-    as_json: bool,
-) -> None:
-    """Show how masters and slaves stand to each other: lag, state, who was refused, and why."""
-    check_whom(address=address, cluster=cluster, name_server=name_server)
+@command("haStatus", ONE_BROKER, ALL_BROKERS, repeats=True)
+async def ha_status_command(ask: Asker, *, address: str | None, cluster: str | None) -> Shown:
+    """Show how masters and slaves stand to each other: lag, state, who was refused, and why.
 
-    async def look(wire: Wire) -> list[Told]:
-        if address is not None:
-            return [Told(address, await ha_status(wire, address))]
-        assert name_server is not None
-        assert cluster is not None
-        found = await cluster_brokers(wire, first_of(name_server), cluster)
-        return [await _told(wire, one) for one in found]
-
-    while True:
-        for told in run_asking(access, look):
-            if as_json:
-                click.echo(to_json(told, is_pretty=interval_s is None))
-            else:
-                print_status(Console(), told)
-        if interval_s is None:
-            return
-        time.sleep(interval_s)
+    The JSON of -b is an object, that of -c an array of them.
+    """
+    addresses = await ask.brokers(address, cluster, with_slaves=True)
+    if address is not None:
+        told = Told(address, await ha_status(ask.wire, address))
+        return Shown(to_value(told), [partial(print_status, told=told)])
+    answers = await ask_each(addresses, lambda each: ha_status(ask.wire, each))
+    parts = [partial(print_status, told=each) for each in answers]
+    return Shown([to_value(each) for each in answers], parts, outcome_of(answers))
 
 
 @click.command(name="rebuildSlave")
@@ -72,17 +49,9 @@ def rebuild_slave_command(access: Access, *, address: str, yes: bool, as_json: b
         click.confirm(_question(address, status), abort=True, err=True)
     last = run_asking(access, lambda wire: _watch(wire, address, status, is_quiet=as_json))
     if as_json:
-        click.echo(to_json(Told(address, last)))
+        click.echo(to_json(to_value(Told(address, last))))
     else:
         click.echo(f"in step at {last.client.log_end}; the old files are deleted")
-
-
-async def _told(wire: Wire, address: str) -> Told:
-    """One of several brokers: that it does not answer keeps nobody from seeing the others."""
-    try:
-        return Told(address, await ha_status(wire, address))
-    except MQError as error:
-        return Told(address, None, str(error))
 
 
 def _check_rebuildable(address: str, status: HARuntimeInfo) -> None:

@@ -2,42 +2,46 @@
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from tanist.admin.asking import Access
+from tanist.admin.parallel import Told
 from tanist.admin.resets.aiming import name_of
 from tanist.admin.resets.applying import check_places
-from tanist.admin.resets.checking import Checked, check_plan
+from tanist.admin.resets.checking import check_plan
 from tanist.admin.resets.deciding import all_orders, decide_everywhere
 from tanist.admin.resets.journal import Journal, journal_path
-from tanist.admin.resets.places import find_places
-from tanist.admin.resets.plan import message_queue
+from tanist.admin.resets.places import Places, find_places
+from tanist.admin.resets.plan import Plan, message_queue
 from tanist.admin.resets.plan import to_json as plan_to_json
 from tanist.admin.resets.plan_file import read_plan, write_plan
 from tanist.admin.resets.planning import Wish, make_plan
-from tanist.admin.resets.progress import Outcome
 from tanist.admin.resets.reading import GroupReader
 from tanist.admin.resets.refused import ResetRefused
 from tanist.admin.resets.targets import QueueName, read_target
-from tanist.cli.asked import JSON, NAME_SERVER, run_asking
+from tanist.cli.asked import JSON, NAME_SERVER, name_server_of, run_asking
+from tanist.cli.commanding import Asker, command
+from tanist.cli.exit_codes import Exit
 from tanist.cli.reset_apply import apply_command, undo_command
 from tanist.cli.reset_mqadmin import by_time_command, skip_command
 from tanist.cli.reset_options import (
+    ACCEPT_EDITED,
     DECIDE,
-    LOOK,
+    PLAN_FILE,
     REASON,
     USER,
     DecideAsked,
-    LookAsked,
-    name_server_of,
-    need_name_server,
+    name_server_for,
     who,
 )
 from tanist.cli.reset_views import checked_to_json, print_checked, print_orders, print_plan, to_json
+from tanist.cli.shown import Part, Shown, failed_lines, outcome_of
 from tanist.client.session.wire import Wire
+from tanist.protocol.bodies.reset import ResetOrderView
 
 
 @click.group(name="resetOffset")
@@ -101,18 +105,22 @@ def plan_command(
     path = plan_file or Path(f"{group}-{topic}.plan.json".replace("%", ""))
     _check_free(path)
     now_ms = time.time_ns() // 1_000_000
-    wish = Wish(
-        name_server=need_name_server(name_server),
-        topic=topic,
-        group=group,
-        target=read_target(targets, now_ms=now_ms, zone=datetime.now().astimezone().tzinfo or UTC),
-        words=" ".join(targets),
-        caller=who(user, access),
-        now_ms=now_ms,
-        reason=reason,
-        queues=frozenset(map(_queue_name, queues)),
-    )
-    plan = run_asking(access, lambda wire: make_plan(wire, wish))
+
+    async def make(wire: Wire) -> Plan:
+        wish = Wish(
+            name_server=await name_server_of(wire, name_server),
+            topic=topic,
+            group=group,
+            target=read_target(targets, now_ms=now_ms, zone=datetime.now().astimezone().tzinfo or UTC),
+            words=" ".join(targets),
+            caller=who(user, access),
+            now_ms=now_ms,
+            reason=reason,
+            queues=frozenset(map(_queue_name, queues)),
+        )
+        return await make_plan(wire, wish)
+
+    plan = run_asking(access, make)
     write_plan(path, plan)
     if as_json:
         click.echo(to_json(plan_to_json(plan) | {"file": str(path)}))
@@ -121,82 +129,45 @@ def plan_command(
         click.echo(f"written to {path}; tanist admin resetOffset apply {path}")
 
 
-@reset_offset.command(name="preview")
-@LOOK
-@click.pass_obj
-def preview_command(access: Access, *, asked: LookAsked) -> None:
+@command("preview", PLAN_FILE, ACCEPT_EDITED, repeats=True)
+async def preview_command(ask: Asker, *, plan_file: Path, is_edit_accepted: bool) -> Shown:
     """Show what a plan would do, and whether the group still stands where it did. Nothing is changed."""
-    plan = read_plan(asked.plan_file, is_edit_accepted=asked.is_edit_accepted)
-
-    async def look(wire: Wire) -> dict[QueueName, int | None]:
-        places = await find_places(wire, name_server_of(asked.name_server, plan), plan.topic)
-        check_places(plan, places)
-        reader = GroupReader(wire, places, plan.group)
-        found = await reader.offsets([message_queue(plan, queue) for queue in plan.queues])
-        return {name_of(queue): now for queue, now in found.items()}
-
-    found = run_asking(access, look)
+    plan = read_plan(plan_file, is_edit_accepted=is_edit_accepted)
+    reader = GroupReader(ask.wire, await _places(ask, plan), plan.group)
+    offsets = await reader.offsets([message_queue(plan, queue) for queue in plan.queues])
+    found = {name_of(queue): now for queue, now in offsets.items()}
     moved: dict[str, dict[int, int | None]] = {}
     for queue in plan.queues:
         if found[queue.name] != queue.now:
             moved.setdefault(queue.broker_name, {})[queue.queue_id] = found[queue.name]
-    if asked.as_json:
-        click.echo(to_json(plan_to_json(plan) | {"moved": moved}))
-    else:
-        print_plan(Console(), plan, found)
-        if moved:
-            click.echo("the group has moved since it was planned; apply would stop, plan anew or use --force")
+    parts: list[Part] = [partial(print_plan, plan=plan, found=found)]
     if moved:
-        raise SystemExit(Outcome.MOVED)
+        parts.append("the group has moved since it was planned; apply would stop, plan anew or use --force")
+    return Shown(plan_to_json(plan) | {"moved": moved}, parts, Exit.MOVED if moved else Exit.DONE)
 
 
-@reset_offset.command(name="verify")
-@LOOK
-@click.pass_obj
-def verify_command(access: Access, *, asked: LookAsked) -> None:
+@command("verify", PLAN_FILE, ACCEPT_EDITED, repeats=True)
+async def verify_command(ask: Asker, *, plan_file: Path, is_edit_accepted: bool) -> Shown:
     """Compare how the group stands now with a plan, and with what its clients have confirmed."""
-    plan = read_plan(asked.plan_file, is_edit_accepted=asked.is_edit_accepted)
-    journal = Journal(journal_path(asked.plan_file), plan)
-
-    async def look(wire: Wire) -> Checked:
-        places = await find_places(wire, name_server_of(asked.name_server, plan), plan.topic)
-        check_places(plan, places)
-        return await check_plan(wire, plan, places, journal)
-
-    checked = run_asking(access, look)
-    if asked.as_json:
-        click.echo(to_json(checked_to_json(checked)))
-    else:
-        print_checked(Console(), checked)
-    if checked.outcome:
-        raise SystemExit(checked.outcome)
+    plan = read_plan(plan_file, is_edit_accepted=is_edit_accepted)
+    journal = Journal(journal_path(plan_file), plan)
+    checked = await check_plan(ask.wire, plan, await _places(ask, plan), journal)
+    return Shown(checked_to_json(checked), [partial(print_checked, checked=checked)], Exit(checked.outcome))
 
 
-@reset_offset.command(name="list")
-@NAME_SERVER
-@click.option("-g", "--group", help="Only of this group.")
-@click.option("-t", "--topic", help="Only of this topic.")
-@JSON
-@click.pass_obj
-def list_command(
-    access: Access,
-    *,
-    name_server: str | None,
-    group: str | None,
-    topic: str | None,
-    as_json: bool,
-) -> None:
+@command(
+    "list",
+    click.option("-g", "--group", help="Only of this group."),
+    click.option("-t", "--topic", help="Only of this topic."),
+    repeats=True,
+)
+async def list_command(ask: Asker, *, group: str | None, topic: str | None) -> Shown:
     """Show the orders that all brokers know, the newest last."""
-    address = need_name_server(name_server)
-    listed = run_asking(access, lambda wire: all_orders(wire, address, group=group, topic=topic))
-    if as_json:
-        click.echo(to_json({"orders": listed.orders, "failures": listed.failures}))
-    else:
-        print_orders(Console(), listed.orders)
-        for name, failure in listed.failures.items():
-            click.echo(f"{name} does not answer: {failure}", err=True)
-    if listed.failures:
-        raise SystemExit(Outcome.FAILED)
+    listed = await all_orders(ask.wire, await ask.name_server(), group=group, topic=topic)
+    told = [Told[None](name, None, listed.failures.get(name)) for name in listed.addresses]
+    failures = {name: str(error) for name, error in listed.failures.items()}
+    parts: list[Part] = [partial(print_orders, orders=listed.orders), *failed_lines(told)]
+    return Shown({"orders": listed.orders, "failures": failures}, parts, outcome_of(told))
 
 
 @reset_offset.command(name="approve")
@@ -215,24 +186,34 @@ def reject_command(access: Access, *, asked: DecideAsked) -> None:
     _decide(access, asked, is_approved=False)
 
 
-reset_offset.add_command(apply_command)
-reset_offset.add_command(undo_command)
+for _command in (preview_command, verify_command, list_command, apply_command, undo_command):
+    reset_offset.add_command(_command)
 
 COMMANDS: tuple[click.Command, ...] = (reset_offset, by_time_command, skip_command)
 
 
 def _decide(access: Access, asked: DecideAsked, *, is_approved: bool) -> None:
-    address, decider = need_name_server(asked.name_server), who(asked.user, access)
-    orders = run_asking(
-        access,
-        lambda wire: decide_everywhere(
-            wire, address, asked.order_id, decider=decider, is_approved=is_approved, reason=asked.reason
-        ),
-    )
+    async def decide(wire: Wire) -> list[ResetOrderView]:
+        return await decide_everywhere(
+            wire,
+            await name_server_of(wire, asked.name_server),
+            asked.order_id,
+            decider=who(asked.user, access),
+            is_approved=is_approved,
+            reason=asked.reason,
+        )
+
+    orders = run_asking(access, decide)
     if asked.as_json:
         click.echo(to_json(orders))
     else:
         print_orders(Console(), orders)
+
+
+async def _places(ask: Asker, plan: Plan) -> Places:
+    places = await find_places(ask.wire, await name_server_for(ask.wire, ask.named, plan), plan.topic)
+    check_places(plan, places)
+    return places
 
 
 def _check_free(path: Path) -> None:

@@ -20,7 +20,7 @@ from tanist.admin.resets.plan_file import read_plan, write_plan
 from tanist.admin.resets.progress import Progress
 from tanist.admin.resets.undoing import make_undo
 from tanist.cli.asked import run_asking
-from tanist.cli.reset_options import APPLY, ApplyAsked, name_server_of, who
+from tanist.cli.reset_options import APPLY, ApplyAsked, name_server_for, who
 from tanist.cli.reset_views import print_plan, print_progress, progress_to_json, to_json
 from tanist.client.session.wire import Wire
 from tanist.protocol.response_errors import RequestNotSupported
@@ -50,12 +50,18 @@ def undo_command(access: Access, *, asked: ApplyAsked) -> None:
     The plan back is written beside the plan, PLAN.undo.json, and can be verified and undone itself.
     """
     plan = read_plan(asked.plan_file, is_edit_accepted=asked.is_edit_accepted)
-    caller, address = who(asked.user, access), name_server_of(asked.name_server, plan)
+    caller = who(asked.user, access)
     path = asked.plan_file.with_name(f"{asked.plan_file.stem}.undo.json")
     journal, begun = Journal(journal_path(asked.plan_file), plan), _begun_at(path)
-    back = run_asking(
-        access, lambda wire: _plan_back(wire, plan, journal, begun, name_server=address, caller=caller)
-    )
+
+    async def plan_back(wire: Wire) -> Plan:
+        places = await _places(wire, plan, asked.name_server)
+        if begun is not None and await _has_begun(wire, begun, places):
+            return begun.plan
+        now_ms = time.time_ns() // 1_000_000
+        return await make_undo(wire, plan, places, journal, caller=caller, now_ms=now_ms)
+
+    back = run_asking(access, plan_back)
     write_plan(path, back)
     if not asked.yes:
         print_plan(Console(stderr=True), back)
@@ -64,14 +70,15 @@ def undo_command(access: Access, *, asked: ApplyAsked) -> None:
 
 
 def _run(access: Access, asked: ApplyAsked, plan: Plan, path: Path) -> None:
-    address, how = name_server_of(asked.name_server, plan), asked.how(access)
+    how = asked.how(access)
     run_asking(
-        access, lambda wire: _apply(wire, plan, path, name_server=address, how=how, as_json=asked.as_json)
+        access,
+        lambda wire: _apply(wire, plan, path, name_server=asked.name_server, how=how, as_json=asked.as_json),
     )
 
 
 async def _apply(
-    wire: Wire, plan: Plan, plan_file: Path, *, name_server: str, how: How, as_json: bool
+    wire: Wire, plan: Plan, plan_file: Path, *, name_server: str | None, how: How, as_json: bool
 ) -> None:
     """Do it, show it, and end with an exit code that says what came of it."""
     places = await _places(wire, plan, name_server)
@@ -94,17 +101,6 @@ async def _apply(
         print_progress(Console(), progress)
     if progress.outcome:
         raise SystemExit(progress.outcome)
-
-
-async def _plan_back(
-    wire: Wire, plan: Plan, journal: Journal, begun: "_Begun | None", *, name_server: str, caller: str
-) -> Plan:
-    """The plan that takes this one back: the one that was begun already, or a new one."""
-    places = await _places(wire, plan, name_server)
-    if begun is not None and await _has_begun(wire, begun, places):
-        return begun.plan
-    now_ms = time.time_ns() // 1_000_000
-    return await make_undo(wire, plan, places, journal, caller=caller, now_ms=now_ms)
 
 
 class _Begun(NamedTuple):
@@ -134,7 +130,7 @@ async def _has_begun(wire: Wire, begun: _Begun, places: Places) -> bool:
     return any(await in_parallel(places.brokers, look)) or begun.journal.has_begun
 
 
-async def _places(wire: Wire, plan: Plan, name_server: str) -> Places:
-    places = await find_places(wire, name_server, plan.topic)
+async def _places(wire: Wire, plan: Plan, named: str | None) -> Places:
+    places = await find_places(wire, await name_server_for(wire, named, plan), plan.topic)
     check_places(plan, places)
     return places

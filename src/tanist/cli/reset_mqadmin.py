@@ -14,8 +14,8 @@ from tanist.admin.resets.plan import END
 from tanist.admin.resets.refused import ResetRefused
 from tanist.admin.resets.stock import reset_one_queue
 from tanist.admin.resets.times import check_not_ahead, read_time_ms
-from tanist.cli.asked import JSON, NAME_SERVER, run_asking
-from tanist.cli.reset_options import WAIT, need_name_server
+from tanist.cli.asked import JSON, NAME_SERVER, name_server_of, run_asking
+from tanist.cli.reset_options import WAIT
 from tanist.cli.reset_views import APPROVE, line, to_json
 from tanist.client.session.wire import Wire
 from tanist.model.route import MessageQueue
@@ -161,10 +161,8 @@ def _reset(
     wait_s: float,
     as_json: bool,
 ) -> None:
-    address = need_name_server(name_server)
-
     async def reset(wire: Wire) -> ByTime:
-        places = await find_places(wire, address, topic)
+        places = await find_places(wire, await name_server_of(wire, name_server), topic)
         return await reset_group(
             wire, places, group=group, timestamp_ms=timestamp_ms, is_force=is_force, wait_s=wait_s
         )

@@ -9,7 +9,8 @@ import click
 from tanist.admin.asking import Access
 from tanist.admin.resets.applying import How
 from tanist.admin.resets.plan import Plan
-from tanist.cli.asked import JSON, NAME_SERVER, bundled, first_of
+from tanist.cli.asked import JSON, NAME_SERVER, bundled, name_server_of
+from tanist.client.session.wire import Wire
 
 PLAN_FILE = click.argument(
     "plan_file", metavar="PLAN", type=click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -31,15 +32,6 @@ FORCE = click.option(
     "--force", "is_forced", is_flag=True, help="Also where the group has moved since it was planned."
 )
 REASON = click.option("--reason", default="", help="Why, for the brokers' records and whoever asked.")
-
-
-class LookAsked(NamedTuple):
-    """What is asked of a plan that only looks."""
-
-    plan_file: Path
-    name_server: str | None
-    is_edit_accepted: bool
-    as_json: bool
 
 
 class ApplyAsked(NamedTuple):
@@ -71,7 +63,6 @@ class DecideAsked(NamedTuple):
     as_json: bool
 
 
-LOOK = bundled(LookAsked, PLAN_FILE, NAME_SERVER, ACCEPT_EDITED, JSON)
 APPLY = bundled(ApplyAsked, PLAN_FILE, NAME_SERVER, YES, FORCE, WAIT, REASON, ACCEPT_EDITED, USER, JSON)
 DECIDE = bundled(DecideAsked, click.argument("order_id", metavar="ORDER"), NAME_SERVER, REASON, USER, JSON)
 
@@ -84,13 +75,6 @@ def who(user: str | None, access: Access) -> str:
     return credentials.access_key if credentials is not None else getpass.getuser()
 
 
-def need_name_server(name_server: str | None) -> str:
-    """The name server that was named, by option or NAMESRV_ADDR."""
-    if name_server is None:
-        raise click.UsageError("give -n, the name server that knows the cluster")
-    return first_of(name_server)
-
-
-def name_server_of(name_server: str | None, plan: Plan) -> str:
-    """The name server that was named, or the one that the plan was made with."""
-    return plan.name_server if name_server is None else first_of(name_server)
+async def name_server_for(wire: Wire, named: str | None, plan: Plan) -> str:
+    """One of the name servers that were named, or the one that the plan was made with."""
+    return await name_server_of(wire, named) if named else plan.name_server

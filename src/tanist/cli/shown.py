@@ -1,6 +1,6 @@
 """What a command of ``tanist admin`` has to show: once as JSON, once as lines and tables for people."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -18,12 +18,16 @@ _AT_MS = "_at_ms"
 _NOTHING = "-"
 
 
+Part = str | Table | Callable[[Console], None]
+"""A line, a table, or what prints itself."""
+
+
 class Shown(NamedTuple):
     """What a command found out."""
 
     value: object
     """For ``--json``."""
-    parts: Sequence[str | Table]
+    parts: Sequence[Part]
     """For a terminal."""
     exit_code: Exit = Exit.DONE
 
@@ -98,10 +102,13 @@ def to_json(value: object, *, is_pretty: bool = True) -> str:
 def print_shown(shown: Shown, console: Console) -> None:
     """Tables wider than the terminal go on in the next line: what is cut off tells nothing."""
     for part in shown.parts:
-        if isinstance(part, Table):
-            print_whole(console, part)
-        else:
-            console.print(part, markup=False, highlight=False, soft_wrap=True)
+        match part:
+            case str():
+                console.print(part, markup=False, highlight=False, soft_wrap=True)
+            case Table():
+                print_whole(console, part)
+            case _:
+                part(console)
 
 
 def _text(failure: Exception | None) -> str | None:

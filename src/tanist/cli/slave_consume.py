@@ -1,13 +1,15 @@
 """``tanist admin``: who of a group with fixed roles is read, why, and what to do when nobody is."""
 
 import asyncio
+from functools import partial
 from typing import NamedTuple
 
 import click
 from rich.console import Console
 
 from tanist.admin.asking import Access
-from tanist.admin.replication import cluster_brokers
+from tanist.admin.parallel import Told
+from tanist.admin.refused import NotThere
 from tanist.admin.roles import assign_roles, read_assignment
 from tanist.admin.slave_consume import (
     Answered,
@@ -19,7 +21,9 @@ from tanist.admin.slave_consume import (
     slave_consume_status,
 )
 from tanist.admin.why import why_not_readable
-from tanist.cli.asked import JSON, NAME_SERVER, check_whom, first_of, run_asking
+from tanist.cli.asked import JSON, run_asking
+from tanist.cli.commanding import ALL_BROKERS, BROKER, Asker, command
+from tanist.cli.shown import Shown, outcome_of, to_json
 from tanist.cli.slave_consume_views import (
     answers_to_json,
     duplicates_text,
@@ -27,72 +31,45 @@ from tanist.cli.slave_consume_views import (
     print_ledger,
     print_statuses,
     print_why,
-    to_json,
 )
 from tanist.client.session.wire import Wire
 from tanist.coord import open_registry
 from tanist.model.reading import GroupRole, assignment_path, decode_assignment
 from tanist.protocol.bodies.slave_consume import SlaveConsumeStatus
 
-_COORDINATOR = click.option(
-    "--coordinator", help="The registry, as in the brokers' setting coordinator: tanist://… or zk://…"
+
+@command(
+    "slaveConsumeStatus",
+    click.option("-b", "--brokerAddr", "address", help="One broker, host:port, and the others of its group."),
+    ALL_BROKERS,
+    repeats=True,
 )
-
-
-@click.command(name="slaveConsumeStatus")
-@click.option("-b", "--brokerAddr", "address", help="One broker, host:port, and the others of its group.")
-@click.option("-c", "--clusterName", "cluster", help="All brokers of a cluster.")
-@NAME_SERVER
-@JSON
-@click.pass_obj
-def status_command(
-    access: Access,
-    *,
-    address: str | None,
-    cluster: str | None,
-    name_server: str | None,
-    as_json: bool,
-) -> None:
+async def status_command(ask: Asker, *, address: str | None, cluster: str | None) -> Shown:
     """Show what brokers may do: who is read, since when, why, and how a slave's checks stand."""
-    check_whom(address=address, cluster=cluster, name_server=name_server)
-
-    async def look(wire: Wire) -> list[Answered]:
-        if address is not None:
-            return await group_statuses(wire, [address])
-        assert name_server is not None
-        assert cluster is not None
-        return await group_statuses(wire, await cluster_brokers(wire, first_of(name_server), cluster))
-
-    answers = run_asking(access, look)
-    if as_json:
-        click.echo(to_json(answers_to_json(answers)))
-    else:
-        print_statuses(Console(), answers)
-    if not any(answer.status for answer in answers):
-        raise SystemExit(1)
+    answers = await group_statuses(ask.wire, await ask.brokers(address, cluster, with_slaves=True))
+    told = [Told(answer.address, answer.status, answer.error) for answer in answers]
+    return Shown(answers_to_json(answers), [partial(print_statuses, answers=answers)], outcome_of(told))
 
 
-@click.command(name="slaveConsumeLedger")
-@click.option("-b", "--brokerAddr", "address", required=True, help="The broker, host:port.")
-@click.option(
-    "--count",
-    type=click.IntRange(1, 1_000),
-    default=20,
-    show_default=True,
-    help="So many of the last entries.",
+@command(
+    "slaveConsumeLedger",
+    BROKER,
+    click.option(
+        "--count",
+        type=click.IntRange(1, 1_000),
+        default=20,
+        show_default=True,
+        help="So many of the last entries.",
+    ),
+    repeats=True,
 )
-@JSON
-@click.pass_obj
-def ledger_command(access: Access, *, address: str, count: int, as_json: bool) -> None:
+async def ledger_command(ask: Asker, *, address: str, count: int) -> Shown:
     """Show what a broker wrote down: each switch and hand-back, why, and what may be consumed twice.
 
     The JSON has the conditions and the offsets of each too. Master and slave have a ledger each.
     """
-    ledger = run_asking(access, lambda wire: slave_consume_ledger(wire, address, count))
-    if as_json:
-        click.echo(to_json(ledger))
-    else:
-        print_ledger(Console(), ledger)
+    ledger = await slave_consume_ledger(ask.wire, address, count)
+    return Shown(ledger, [partial(print_ledger, ledger=ledger)])
 
 
 class _Ending(NamedTuple):
@@ -169,64 +146,47 @@ def assign_command(
     asyncio.run(assign())
 
 
-@click.command(name="why")
-@click.argument("group")
-@click.argument("what", type=click.Choice(["not-readable"]))
-@click.option("-b", "--brokerAddr", "addresses", multiple=True, help="A broker of the group, host:port.")
-@NAME_SERVER
-@_COORDINATOR
-@JSON
-@click.pass_obj
-def why_command(
-    access: Access,
-    *,
-    group: str,
-    what: str,
-    addresses: tuple[str, ...],
-    name_server: str | None,
-    coordinator: str | None,
-    as_json: bool,
-) -> None:
+@command(
+    "why",
+    click.argument("group"),
+    click.argument("what", type=click.Choice(["not-readable"])),
+    click.option("-b", "--brokerAddr", "addresses", multiple=True, help="A broker of the group, host:port."),
+    click.option(
+        "--coordinator", help="The registry, as in the brokers' setting coordinator: tanist://… or zk://…"
+    ),
+    repeats=True,
+)
+async def why_command(
+    ask: Asker, *, group: str, what: str, addresses: tuple[str, ...], coordinator: str | None
+) -> Shown:
     """Ask all brokers of GROUP why it is not readable; the conditions as they found them, and the way out.
 
     A group of which nobody is read is not in the name server's routes: name a broker by -b, or the registry.
     """
     del what
-    if not (addresses or name_server or coordinator):
+    if not (addresses or ask.named or coordinator):
         raise click.UsageError("give -n, a name server, -b, a broker of the group, or --coordinator")
-
-    async def look(wire: Wire) -> list[Answered]:
-        known = set(addresses)
-        if name_server is not None:
-            known |= set(await group_addresses(wire, first_of(name_server), group))
-        if coordinator is not None:
-            known |= await _assigned(coordinator, group)
-        return await group_statuses(wire, known)
-
-    answers = [
-        answer for answer in run_asking(access, look) if answer.status is None or answer.status.group == group
-    ]
+    known = set(addresses)
+    if ask.named:
+        known |= set(await group_addresses(ask.wire, await ask.name_server(), group))
+    if coordinator is not None:
+        known |= await _assigned(coordinator, group)
+    found = await group_statuses(ask.wire, known)
+    answers = [answer for answer in found if answer.status is None or answer.status.group == group]
     if not answers:
-        raise click.ClickException(
+        raise NotThere(
             f"no broker of {group} is known there: nobody of it is read, or it has another name; name one "
             "with -b, or the registry with --coordinator"
         )
     why = why_not_readable(group, answers)
-    if as_json:
-        click.echo(
-            to_json(
-                {
-                    "group": group,
-                    "readers": why.readers,
-                    "reasons": why.reasons,
-                    "waysOut": why.ways_out,
-                    "brokers": answers_to_json(answers),
-                }
-            )
-        )
-    else:
-        print_statuses(Console(), answers)
-        print_why(Console(), why)
+    value = {
+        "group": group,
+        "readers": why.readers,
+        "reasons": why.reasons,
+        "waysOut": why.ways_out,
+        "brokers": answers_to_json(answers),
+    }
+    return Shown(value, [partial(print_statuses, answers=answers), partial(print_why, why=why)])
 
 
 COMMANDS = (status_command, ledger_command, end_command, assign_command, why_command)

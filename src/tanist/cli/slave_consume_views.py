@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -11,16 +10,11 @@ from tanist.admin.slave_consume import Answered
 from tanist.admin.why import Why
 from tanist.cli.ha_views import print_whole, shown, time_of
 from tanist.model.reading import Assignment, permission_name
-from tanist.protocol.bodies import encode_body
 from tanist.protocol.bodies.slave_consume import LedgerEntry, SlaveConsumeLedger, SlaveConsumeStatus
 
 _STATUS_COLUMNS = ("broker", "role", "state", "may do", "assigned", "term", "read", "linked", "registry")
 _LEDGER_COLUMNS = ("when", "event", "term", "broker", "twice at most", "why")
 _SHOWN_GROUPS = 10
-
-
-def to_json(value: object) -> str:
-    return msgspec.json.format(encode_body(value), indent=2).decode()
 
 
 def answers_to_json(answers: Sequence[Answered]) -> list[dict[str, object]]:

@@ -11,8 +11,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from tanist.cli.asked import JSON, NAME_SERVER
-from tanist.cli.reset_options import need_name_server
+from tanist.admin.asking import Access
+from tanist.cli.asked import JSON, NAME_SERVER, name_server_of, name_servers_of, run_asking
 from tanist.cli.spark_job import CONF, MASTER, echo_json, read_conf
 from tanist.spark.running import spark_workers
 from tanist.spark.session import check_installed
@@ -41,11 +41,13 @@ def collect(*, name_server: str | None, path: Path, interval: float, count: int 
     """Ask all brokers where all groups stand, again and again, and add a line for each queue to a file."""
     from tanist.spark.lag.samples import append_samples, take_samples  # noqa: PLC0415 - as the others.
 
-    address, is_over = need_name_server(name_server), threading.Event()
+    name_servers_of(name_server)
+    is_over = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _signal, _frame: is_over.set())
     asked = 0
     while not is_over.is_set():
+        address = run_asking(Access(), lambda wire: name_server_of(wire, name_server))
         found = take_samples(address, time.time_ns() // 1_000_000)
         append_samples(path, found)
         asked += 1

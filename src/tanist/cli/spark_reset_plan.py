@@ -12,8 +12,8 @@ import click
 from tanist.admin.asking import Access, asking
 from tanist.admin.resets.plan import Plan
 from tanist.admin.resets.targets import AtTime, read_target
-from tanist.cli.asked import JSON, NAME_SERVER
-from tanist.cli.reset_options import USER, need_name_server, who
+from tanist.cli.asked import JSON, NAME_SERVER, name_server_of
+from tanist.cli.reset_options import USER, who
 from tanist.cli.spark_job import CONF, MASTER, echo_json, read_conf
 from tanist.spark.running import spark_workers
 from tanist.spark.session import check_installed
@@ -73,7 +73,7 @@ def reset_plan(
     from tanist.spark.archive.catalogue import shown_time  # noqa: PLC0415
     from tanist.spark.archive.folder import open_about  # noqa: PLC0415
 
-    address, now_ms = need_name_server(name_server), time.time_ns() // 1_000_000
+    now_ms = time.time_ns() // 1_000_000
     aimed = read_target([target], now_ms=now_ms, zone=datetime.now().astimezone().tzinfo or UTC)
     if not isinstance(aimed, AtTime):
         raise click.UsageError(f"--to {target} is no time; use 2026-11-18T09:00, milliseconds, or -2h")
@@ -82,6 +82,7 @@ def reset_plan(
 
     async def plan() -> tuple[list[Plan], list[job.NotPlanned]]:
         async with asking() as wire:
+            address = await name_server_of(wire, name_server)
             pairs = await job.find_pairs(wire, address, groups=groups, topics=topics)
             return await job.make_plans(
                 wire,

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tanist.cli.asked import JSON
-from tanist.cli.console import made_user
+from tanist.cli.console import keep_user, made_user
 from tanist.cli.ha_views import print_whole
 from tanist.console.access.users import Role
 from tanist.errors import MQError
@@ -88,10 +88,7 @@ def up(context: click.Context, *, home: Path, mode: str, has_traffic: bool) -> N
         plan = _plan(home, Mode(mode), control, has_traffic=has_traffic)
         password = secrets.token_urlsafe(12)
         process_log.hide(password)
-        user = made_user(_USER, Role.OPERATOR, password)
-        users = home / "console.users"
-        users.touch(mode=0o600)
-        users.write_text(f"{user.name}={user.role.value}:{user.password_hash}\n", encoding="utf-8")
+        keep_user(home / "console.users", made_user(_USER, Role.OPERATOR, password))
         asyncio.run(_run(plan, control, password, lock=lock))
 
 
@@ -141,11 +138,12 @@ async def _run(plan: ClusterPlan, control: Path, password: str, *, lock: int) ->
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, cluster.is_told_to_stop.set)
-    async with cluster.running(control):
-        click.echo(f"Up after {time.monotonic() - started_s:.1f} s, all of it in {plan.home}")
-        click.echo(f"Point RocketMQ clients at the name server {plan.name_server}")
-        click.echo(f"The console is at http://{plan.address('console')}/")
-        click.echo(f"Log in as {_USER} with {password} (made for this start). Ctrl-C stops all.")
+    async with cluster.running(control) as is_up:
+        if is_up:
+            click.echo(f"Up after {time.monotonic() - started_s:.1f} s, all of it in {plan.home}")
+            click.echo(f"Point RocketMQ clients at the name server {plan.name_server}")
+            click.echo(f"The console is at http://{plan.address('console')}/")
+            click.echo(f"Log in as {_USER} with {password} (made for this start). Ctrl-C stops all.")
         await cluster.is_told_to_stop.wait()
         click.echo("Stopping.")
 

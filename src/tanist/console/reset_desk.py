@@ -145,7 +145,8 @@ class ResetDesk:
             ("orders", name_server, str(self._changes)), lambda: all_orders(self._wire, name_server)
         )
         plans = [path.stem for path in self._folder.glob("*.json") if _PLAN_ID.fullmatch(path.stem)]
-        return resets_view(listed.orders, listed.failures, plans)
+        failures = {name: str(error) for name, error in listed.failures.items()}
+        return resets_view(listed.orders, failures, plans)
 
     def find(self, plan_id: str) -> Plan:
         """Raises NoPlan if there is none of this name."""

@@ -44,19 +44,36 @@ class LocalCluster:
         return [member for stage in self._stages for member in stage]
 
     @asynccontextmanager
-    async def running(self, control: Path) -> AsyncGenerator[None]:
-        """Run while the block lasts. Raises StartFailed if one of them does not come up."""
+    async def running(self, control: Path) -> AsyncGenerator[bool]:
+        """Run while the block lasts; whether all came up before somebody told it to stop.
+
+        Raises StartFailed if one of them does not come up.
+        """
         async with AsyncExitStack() as stack:
             stack.enter_context(lone_error())
             self._wire = await stack.enter_async_context(asking())
             self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
             stack.push_async_callback(self._stop)
             await stack.enter_async_context(listening(self._plan.home, self._obey, control))
-            for stage in self._stages:
-                await asyncio.gather(*(self._begin(member) for member in stage))
-                if any(member.name in BROKERS for member in stage):
-                    await self._wait_for_master()
-            yield
+            yield await self._start_unless_told_to_stop()
+
+    async def _start_unless_told_to_stop(self) -> bool:
+        """Start all of them. Who is told to stop meanwhile does not wait for the rest to come up."""
+        with lone_error():
+            async with asyncio.TaskGroup() as race:
+                starting = race.create_task(self._start_all())
+                told = race.create_task(self.is_told_to_stop.wait())
+                await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
+                is_up = starting.done()
+                starting.cancel()
+                told.cancel()
+        return is_up
+
+    async def _start_all(self) -> None:
+        for stage in self._stages:
+            await asyncio.gather(*(self._begin(member) for member in stage))
+            if any(member.name in BROKERS for member in stage):
+                await self._wait_for_master()
 
     async def _wait_for_master(self) -> None:
         """Who comes later finds a cluster that takes messages: the name server has heard of a master."""

@@ -149,6 +149,7 @@ def plan_cluster(
             *("--users", str(home / "console.users")),
             *("--audit-log", str(home / "audit.jsonl")),
             *("--plans", str(folder / "plans")),
+            *("--certificates", str(home / "certificates")),
             *("--control", str(control)),
             *(("--coordinator", f"tanist://{HOST}:{ports.controller}") if mode is Mode.FIXED_ROLES else ()),
         ),

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from tanist.admin.asking import Access
 from tanist.admin.parallel import Told
 from tanist.admin.rows import Row
 from tanist.cli.admin import SUBJECTS, admin
@@ -30,6 +31,14 @@ class _Row(Row, frozen=True, kw_only=True):
     is_alive: bool
     seen_at_ms: int
     rate: float | None
+
+
+def walked(group: click.Group) -> list[click.Command]:
+    """All commands within a group that are no groups themselves."""
+    found: list[click.Command] = []
+    for each in group.commands.values():
+        found += walked(each) if isinstance(each, click.Group) else [each]
+    return found
 
 
 def test_the_reference_is_current() -> None:
@@ -89,6 +98,39 @@ def test_a_command_repeats_with_i_unless_that_is_taken() -> None:
     assert names == [[["-i", "--interval"]], [["--interval"]]]
 
 
+def test_a_command_that_is_repeated_goes_on_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    @command("watch", repeats=True)
+    async def watch(ask: Asker) -> Shown:
+        """Help."""
+        asked.append(ask.is_repeated)
+        if len(asked) == 1:
+            raise ConnectFailed("b:2", "refused")
+        return Shown({"look": len(asked)}, [])
+
+    def pause(_seconds: int) -> None:
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("tanist.cli.commanding.time.sleep", pause)
+    done = CliRunner().invoke(watch, ["-i", "1", "--json"], obj=Access())
+    assert done.stdout.splitlines() == ['{"look":2}', '{"look":3}']
+    assert done.stderr.startswith("tanist: cannot connect to b:2")
+    assert asked == [True, True, True]
+
+
+def test_what_only_looks_can_be_repeated() -> None:
+    looking = [
+        each
+        for each in walked(admin)
+        if not each.hidden and (each.help or "").startswith(("Show ", "Ask ", "Compare ", "Tell "))
+    ]
+    assert len(looking) > 30
+    for each in looking:
+        assert any("--interval" in parameter.opts for parameter in each.params), each.name
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -114,3 +156,19 @@ def test_what_tanist_has_not_is_refused_in_one_line_whatever_its_flags() -> None
     assert result.stderr.count("\n") == 1
     assert "updateTopic" in result.stderr
     assert json.dumps(result.stdout) == '""'
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("tanist ad", {"admin"}),
+        ("tanist admin getN", {"getNamesrvConfig"}),
+        ("tanist admin resetOffset pr", {"preview"}),
+        ("tanist up --mode fix", {"fixed-roles"}),
+    ],
+)
+def test_a_shell_is_offered_what_can_follow(line: str, offered: set[str]) -> None:
+    place = str(len(line.split()) - 1)
+    asked = {"_TANIST_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": place}
+    done = CliRunner().invoke(tanist, [], env=asked, prog_name="tanist")
+    assert {each.partition(",")[2] for each in done.stdout.split()} == offered

@@ -31,6 +31,7 @@ def test_promises_that_are_kept_end_it_with_0(monkeypatch: pytest.MonkeyPatch, t
     code, output = play(monkeypatch, tmp_path / "new", Verdict("first", "1", True))
     assert code == 0
     assert "spark False" in output
+    assert "told within 120 s" in output
     assert "NOT KEPT" not in output
 
 
@@ -38,6 +39,15 @@ def test_one_that_is_not_kept_ends_it_with_1(monkeypatch: pytest.MonkeyPatch, tm
     code, output = play(monkeypatch, tmp_path / "new", Verdict("first", "1", False))
     assert code == 1
     assert "NOT KEPT" in output
+
+
+def test_a_story_that_takes_too_long_breaks_a_promise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(demo, "TOLD_S", 0.0)
+    code, output = play(monkeypatch, tmp_path / "new", Verdict("first", "1", True))
+    assert code == 1
+    assert output.count("NOT KEPT") == 1
 
 
 def test_an_act_that_fails_is_a_promise_not_kept_and_the_next_is_played(

@@ -2,7 +2,9 @@ from io import StringIO
 
 from rich.console import Console
 
-from tanist.cli.ha_views import Told, print_status, to_json
+from tanist.admin.parallel import Told
+from tanist.cli.ha_views import print_status, to_value
+from tanist.errors import ConnectFailed
 from tanist.model.offsets import LogOffset
 from tanist.protocol.bodies.replication import (
     ControlledView,
@@ -93,16 +95,14 @@ def test_a_broker_of_rocketmq_is_shown_with_what_it_tells() -> None:
 
 def test_a_broker_that_does_not_answer_is_shown_with_the_reason() -> None:
     text = StringIO()
-    told = Told("a:1", None, "can not connect [refused]")
+    told: Told[HARuntimeInfo] = Told("a:1", None, ConnectFailed("a:1", "[refused]"))
     print_status(Console(file=text), told)
-    assert text.getvalue() == "a:1 does not answer: can not connect [refused]\n"
-    assert to_json(told, is_pretty=False) == '{"brokerAddr":"a:1","failure":"can not connect [refused]"}'
-
-
-def test_json_is_one_object_a_broker() -> None:
-    told = Told("a:1", HARuntimeInfo(is_master=False))
-    assert to_json(told, is_pretty=False).startswith('{"brokerAddr":"a:1","haStatus":{')
-    assert "\n" in to_json(told)
+    assert text.getvalue() == "a:1 does not answer: cannot connect to a:1: [refused]\n"
+    assert to_value(told) == {
+        "brokerAddr": "a:1",
+        "haStatus": None,
+        "failure": "cannot connect to a:1: [refused]",
+    }
 
 
 def test_a_master_under_a_controller_shows_its_set_its_lease_and_why_it_takes_nothing() -> None:

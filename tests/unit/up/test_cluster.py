@@ -105,6 +105,29 @@ def test_a_cluster_whose_master_nobody_hears_of_does_not_come_up(
     asyncio.run(play())
 
 
+def test_who_is_told_to_stop_while_it_starts_waits_for_nobody(tmp_path: Path) -> None:
+    PlayedMember.all, PlayedMember.looks = {}, iter(())
+
+    async def play() -> None:
+        control = tmp_path / "c"
+        plan = plan_cluster(tmp_path, Mode.FIXED_ROLES, Ports(), secret="s", control=control)
+        told = LocalCluster(plan, lock=-1)
+        member = PlayedMember.all[NAME]
+        member.may_start.clear()
+
+        async def tell() -> None:
+            await until(lambda: member.is_starting)
+            told.is_told_to_stop.set()
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(tell())
+            async with told.running(control) as is_up:
+                assert not is_up
+        assert PlayedMember.all[CONSOLE].starts == 0
+
+    asyncio.run(asyncio.wait_for(play(), 30))
+
+
 def test_a_member_that_pauses_before_its_restart_is_not_started_after_the_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -24,7 +24,7 @@ class Listed(NamedTuple):
     """The newest last."""
     addresses: dict[str, str]
     """Where each broker name is asked."""
-    failures: dict[str, str]
+    failures: dict[str, MQError]
 
 
 async def all_orders(
@@ -39,7 +39,7 @@ async def all_orders(
     answer = await wire.ask(name_server, Command.request(RequestCode.GET_BROKER_CLUSTER_INFO))
     table = decode_java_json(answer.body, ClusterInfo).broker_addr_table
     addresses = {name: data.master_addr for name, data in sorted(table.items()) if data.master_addr}
-    failures: dict[str, str] = {}
+    failures: dict[str, MQError] = {}
 
     async def look(item: tuple[str, str]) -> Sequence[ResetOrderView]:
         name, address = item
@@ -48,7 +48,7 @@ async def all_orders(
         except RequestNotSupported:
             return ()
         except MQError as error:
-            failures[name] = str(error)
+            failures[name] = error
             return ()
         return found.orders
 

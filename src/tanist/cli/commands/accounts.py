@@ -89,13 +89,18 @@ async def delete_user(ask: Asker, *, address: str | None, cluster: str | None, u
     return done_at(told, f"user {username} is deleted")
 
 
-@command("getUser", *WHOM, _USER)
+@command("getUser", *WHOM, _USER, repeats=True)
 async def get_user(ask: Asker, *, address: str | None, cluster: str | None, username: str) -> Shown:
     """Show a user."""
     return await _read(ask, address, cluster, RequestCode.AUTH_GET_USER, {"username": username})
 
 
-@command("listUser", *WHOM, click.option("-f", "--filter", "wanted", help="Only whose names hold this."))
+@command(
+    "listUser",
+    *WHOM,
+    click.option("-f", "--filter", "wanted", help="Only whose names hold this."),
+    repeats=True,
+)
 async def list_users(ask: Asker, *, address: str | None, cluster: str | None, wanted: str | None) -> Shown:
     """Show all users."""
     return await _read(ask, address, cluster, RequestCode.AUTH_LIST_USER, {"filter": wanted})
@@ -135,7 +140,7 @@ async def delete_rule(
     return done_at(told, f"the rules of {subject} are deleted")
 
 
-@command("getAcl", *WHOM, _SUBJECT)
+@command("getAcl", *WHOM, _SUBJECT, repeats=True)
 async def get_rule(ask: Asker, *, address: str | None, cluster: str | None, subject: str) -> Shown:
     """Show the access rules of a user."""
     return await _read(ask, address, cluster, RequestCode.AUTH_GET_ACL, {"subject": subject})
@@ -146,6 +151,7 @@ async def get_rule(ask: Asker, *, address: str | None, cluster: str | None, subj
     *WHOM,
     click.option("-s", "--subject", help="Only whose names hold this."),
     click.option("-r", "--resource", help="Only of resources that hold this."),
+    repeats=True,
 )
 async def list_rules(
     ask: Asker, *, address: str | None, cluster: str | None, subject: str | None, resource: str | None
@@ -240,7 +246,7 @@ async def update_white(
     return done_at(told, f"white addresses: {addresses}")
 
 
-@command("clusterAclConfigVersion", *WHOM)
+@command("clusterAclConfigVersion", *WHOM, repeats=True)
 async def account_versions(ask: Asker, *, address: str | None, cluster: str | None) -> Shown:
     """Show the version of the access rules of brokers of RocketMQ 4.9."""
 

@@ -101,6 +101,7 @@ class TrackRow(Row, frozen=True, kw_only=True):
     click.option("-u", "--unitName", "unit", hidden=True),
     _CHARSET,
     _LIGHT,
+    repeats=True,
 )
 async def by_id(
     ask: Asker,
@@ -139,6 +140,7 @@ async def by_id(
     *_FOR_WHOM,
     click.option("-a", "--showAll", "is_all", is_flag=True, help="All with this id, not only the first."),
     _LIGHT,
+    repeats=True,
 )
 async def by_unique_key(
     ask: Asker,
@@ -174,6 +176,7 @@ async def by_unique_key(
     _FROM_MS,
     _TO_MS,
     _LIGHT,
+    repeats=True,
 )
 async def by_key(
     ask: Asker, *, key: str, topic: str, max_count: int, begin_ms: int, end_ms: int, cluster: str | None
@@ -198,6 +201,7 @@ async def by_key(
     click.option("-i", "--queueId", "queue_id", type=int, required=True, help="The queue."),
     click.option("-o", "--offset", type=click.IntRange(0), required=True, help="The offset in it."),
     _CHARSET,
+    repeats=True,
 )
 async def by_offset(
     ask: Asker, *, topic: str, broker_name: str, queue_id: int, offset: int, charset: str
@@ -217,6 +221,7 @@ async def by_offset(
     click.option("-c", "--maxNum", "max_count", type=click.IntRange(1), default=messages.DEFAULT_COUNT),
     _FROM_MS,
     _TO_MS,
+    repeats=True,
 )
 async def trace_by_id(
     ask: Asker, *, message_id: str, topic: str | None, max_count: int, begin_ms: int, end_ms: int
@@ -249,6 +254,7 @@ async def trace_by_id(
     END,
     click.option("-d", "--printBody", "is_body", type=bool, default=True, help="With bodies."),
     click.option("-l", "--lmqParentTopic", hidden=True, expose_value=False),
+    repeats=True,
 )
 async def print_messages(
     ask: Asker,
@@ -277,6 +283,7 @@ async def print_messages(
     click.option("-p", "--print", "--print msg", "is_printed", type=bool, default=False, help="Show them."),
     click.option("-d", "--printBody", "is_body", type=bool, default=False, help="With bodies."),
     click.option("-f", "--calculate", "is_counted", type=bool, default=False, help="Count them by tag."),
+    repeats=True,
 )
 async def print_queue(
     ask: Asker,
@@ -315,6 +322,7 @@ async def print_queue(
     click.option(
         "-c", "--MessageNumber", "count", type=click.IntRange(1), default=128, help="At most so many."
     ),
+    repeats=True,
 )
 async def consume_message(
     ask: Asker,
@@ -341,6 +349,7 @@ async def consume_message(
     click.option("-c", "--count", type=int, default=10, help="So many entries."),
     click.option("-b", "--broker", "--brokerAddr", "address", required=True, help="The broker, host:port."),
     click.option("-g", "--consumer", "group", help="What this group subscribes to."),
+    repeats=True,
 )
 async def query_queue(
     ask: Asker, *, topic: str, queue_id: int, start: int, count: int, address: str, group: str | None
@@ -412,6 +421,7 @@ async def _browsed(
 
 
 async def _consume_now(ask: Asker, found: list[ReceivedMessage], group: str, client_id: str) -> Shown:
+    _refuse_repeated(ask)
     name_server = await ask.name_server()
     results = [
         await messages.consume_directly(
@@ -430,6 +440,7 @@ async def _consume_now(ask: Asker, found: list[ReceivedMessage], group: str, cli
 
 
 async def _resend(ask: Asker, found: list[ReceivedMessage]) -> Shown:
+    _refuse_repeated(ask)
     lines: list[str] = []
     async with sending(ask.access, ask.name_servers) as producer:
         for message in found:
@@ -448,3 +459,8 @@ def again(message: ReceivedMessage) -> Message:
     return Message(
         message.topic, message.body, tags=message.tags, keys=message.keys, properties=own, flag=message.flag
     )
+
+
+def _refuse_repeated(ask: Asker) -> None:
+    if ask.is_repeated:
+        raise click.UsageError("--interval is for what only looks; this would be done again each time")

@@ -159,6 +159,7 @@ async def topic_list(ask: Asker, *, by_cluster: bool) -> Shown:
     "allocateMQ",
     TOPIC,
     click.option("-i", "--ipList", "clients", required=True, help="The clients, separated by commas."),
+    repeats=True,
 )
 async def allocate_queues(ask: Asker, *, topic: str, clients: str) -> Shown:
     """Show which queues of a topic each of these clients would get, if they shared them evenly."""

@@ -24,7 +24,7 @@ MISSING = (
     Missing("addBroker", "broker containers", "start another process, tanist broker -c FILE"),
     Missing("removeBroker", "broker containers", "stop the broker's process with SIGTERM"),
     Missing("exportPopRecord", "POP consumption", "consumerProgress shows where groups stand"),
-    Missing("dumpCompactionLog", "compaction topics", "tanist store messages reads a log"),
+    Missing("dumpCompactionLog", "compaction topics", "tanist store cat reads a log"),
     Missing("exportMetadataInRocksDB", "settings in RocksDB", "exportMetadata writes the same as JSON"),
     Missing("rocksDBConfigToJson", "settings in RocksDB", "the broker's config folder has JSON files"),
     Missing("checkRocksdbCqWriteProgress", "queues in RocksDB", "tanist store verify checks queues"),

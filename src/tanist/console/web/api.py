@@ -22,6 +22,7 @@ from tanist.console.views.resets import ResetPage, Resets
 from tanist.console.views.slave_consumption import SlaveConsumption, slave_consumption_view
 from tanist.console.views.topics import TopicPage, Topics, topics_view
 from tanist.console.watching.history import History
+from tanist.console.web import health
 from tanist.console.web.actions import EndRequest, MachineOrder, end_reading, kill_member, restart_member
 from tanist.console.web.certificates import VerifyRequest, verify
 from tanist.console.web.certificates import look as look_at_results
@@ -37,6 +38,7 @@ from tanist.console.web.changes import (
 )
 from tanist.console.web.guard import desk_of, operators, viewers
 from tanist.console.web.messages import (
+    EXPORT_MEDIA,
     ResendRequest,
     export,
     look_at,
@@ -221,6 +223,23 @@ CHANGES: Sequence[tuple[Operation, Callable[[Request], Awaitable[Response]]]] = 
 )
 
 
+EXPORT = Operation(
+    "/dead-letters/{group}/export",
+    "The dead letters of a group as a file",
+    None,
+    query={**_SPAN, "format": "jsonl or csv"},
+    files=EXPORT_MEDIA,
+)
+
+OPERATIONS: Sequence[Operation] = (
+    *(endpoint.operation for endpoint in ENDPOINTS),
+    *(operation for operation, _ in CHANGES),
+    EXPORT,
+    *(operation for operation, _ in health.OPERATIONS),
+)
+"""All that the document describes."""
+
+
 def json_answer(value: object, *, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status_code=status, media_type="application/json")
 
@@ -234,13 +253,12 @@ def _handler(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
 
 @viewers
 async def show_document(_request: Request) -> Response:
-    operations = [endpoint.operation for endpoint in ENDPOINTS] + [operation for operation, _ in CHANGES]
-    return json_answer(describe(PREFIX, operations))
+    return json_answer(describe(PREFIX, OPERATIONS))
 
 
 ROUTES: list[BaseRoute] = [
     *(Route(PREFIX + endpoint.operation.path, _handler(endpoint), methods=["GET"]) for endpoint in ENDPOINTS),
     *(Route(PREFIX + operation.path, handler, methods=["POST"]) for operation, handler in CHANGES),
-    Route(PREFIX + "/dead-letters/{group}/export", export, methods=["GET"]),
+    Route(PREFIX + EXPORT.path, export, methods=["GET"]),
     Route(f"{PREFIX}/openapi.json", show_document, methods=["GET"]),
 ]

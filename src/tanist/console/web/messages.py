@@ -34,6 +34,8 @@ _EXPORTS = {
     "jsonl": ("application/x-ndjson", b"", json_line, json_cut),
     "csv": ("text/csv; charset=utf-8", csv_head(), csv_line, csv_cut),
 }
+EXPORT_MEDIA = tuple(media.partition(";")[0] for media, *_ in _EXPORTS.values())
+"""As what an export can be had."""
 
 
 class ResendRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

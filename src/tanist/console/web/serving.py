@@ -15,7 +15,6 @@ import uvicorn
 from prometheus_client import CollectorRegistry
 
 from tanist.admin.asking import Access, asking
-from tanist.client.settings import Credentials
 from tanist.clock import SystemClock
 from tanist.console.access.audit import AuditLog
 from tanist.console.access.login_limit import LoginLimit
@@ -69,7 +68,8 @@ class ConsoleOptions:
     tls_key: Path | None = None
     control: Path | None = None
     """Where the cluster takes orders that ``tanist up`` runs, if it is one."""
-    credentials: Credentials | None = field(default=None, repr=False)
+    access: Access = field(default_factory=Access, repr=False)
+    """As whom brokers are asked, and over TLS or not."""
 
 
 @asynccontextmanager
@@ -79,7 +79,7 @@ async def serving(options: ConsoleOptions) -> AsyncGenerator[str]:
     webhook = None
     if options.webhook is not None:
         webhook = Webhook(options.webhook, clock, secret=options.webhook_secret)
-    async with asking(Access(options.credentials)) as wire, _plans_folder(options.plans) as plans:
+    async with asking(options.access) as wire, _plans_folder(options.plans) as plans:
         gatherer = Gatherer(wire, options.name_servers, clock, coordinator=options.coordinator)
         watcher = Watcher(gatherer.look, digests, clock)
         lookups = Lookups(clock)
