@@ -8,6 +8,7 @@ from tanist.up.plan import BROKERS, CONTROLLER, NAME, NAMESRV, MemberPlan
 
 _SEGMENT_BYTES = 4 << 20
 """Small files, so that a short run sees more than one."""
+HA_DISTANCE = 1
 
 
 class Mode(StrEnum):
@@ -43,8 +44,8 @@ class Layout:
     broker_ports: tuple[int, int]
     registry: str
     """Where brokers find the controller."""
-    replication: str
-    """Where a slave with fixed roles finds its master."""
+    relay: str
+    """The address at which slaves find the HA port of a master: a proxy has the same port there."""
     zookeeper: str = ""
 
     @property
@@ -54,6 +55,10 @@ class Layout:
     def address(self, broker: int) -> str:
         """Where a broker serves."""
         return f"{self.hosts[broker]}:{self.broker_ports[broker]}"
+
+    def ha_port(self, broker: int) -> int:
+        """Where a broker serves slaves, and its proxy too."""
+        return self.broker_ports[broker] + HA_DISTANCE
 
     def store(self, broker: int) -> Path:
         """Where a broker keeps its log."""
@@ -93,8 +98,9 @@ def _broker(number: int, mode: Mode, layout: Layout) -> MemberPlan:
         "brokerClusterName": "DefaultCluster",
         "brokerName": NAME,
         "listenPort": str(port),
-        "haListenPort": str(port + 1),
+        "haListenPort": str(layout.ha_port(number)),
         "brokerIP1": layout.hosts[number],
+        "brokerIP2": layout.relay,
         "bindAddress": layout.hosts[number],
         "namesrvAddr": layout.name_server,
         "storePathRootDir": str(layout.store(number)),
@@ -105,7 +111,7 @@ def _broker(number: int, mode: Mode, layout: Layout) -> MemberPlan:
         master = "ASYNC_MASTER" if mode is Mode.CLASSIC_ASYNC else "SYNC_MASTER"
         settings |= {"brokerId": str(number), "brokerRole": "SLAVE" if number else master}
         if number:
-            settings["haMasterAddress"] = layout.replication
+            settings["haMasterAddress"] = f"{layout.relay}:{layout.ha_port(0)}"
     else:
         settings |= {"enableControllerMode": "true", "controllerAddr": layout.registry}
     if mode is Mode.SLAVE_CONSUMPTION:

@@ -9,9 +9,11 @@ from pathlib import Path
 import msgspec
 
 from tanist.chaos.faults import Fault, Promise, forgotten_s, promise_of
+from tanist.chaos.lots import Lot, draw
 from tanist.chaos.modes import Mode
 from tanist.chaos.outage import SETTLES_US, Outage, outages
 from tanist.chaos.site import Site
+from tanist.chaos.zookeeper import LeaderHand
 from tanist.check.history import Held, Log, merge_histories
 from tanist.check.judging import judge_files
 from tanist.check.recording import Recorder, now_us
@@ -28,19 +30,30 @@ _LOOK_S = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """What is done. ``seed`` gives the chances of the network and the moment of the fault."""
+    """What is done. ``seed`` gives the chances of the network, the moment of the fault, its victim."""
 
     mode: Mode
     fault: Fault
     folder: Path
     seed: int = 0
     before_s: float = 1.5
+    """Until the fault, give or take a half, as the seed has it."""
     broken_s: float = 5.0
     after_s: float = 1.5
     producers: int = 3
     consumers: int = 2
     rate: float = 60.0
     zookeeper: str = ""
+    leader: LeaderHand | None = None
+    """Who strikes the leader of ZooKeeper."""
+
+    @property
+    def lot(self) -> Lot:
+        return draw(self.seed)
+
+    @property
+    def promise(self) -> Promise:
+        return promise_of(self.mode, self.fault, self.lot.victim)
 
 
 class Result(msgspec.Struct, kw_only=True, rename="camel"):
@@ -49,6 +62,8 @@ class Result(msgspec.Struct, kw_only=True, rename="camel"):
     mode: str
     fault: str
     seed: int
+    victim: str
+    """Whom it struck, where that was a matter of chance."""
     verdict: Verdict
     sends: Outage
     reads: Outage
@@ -65,9 +80,11 @@ async def run(plan: RunPlan, on_step: Callable[[str], None] = lambda _: None) ->
     site = Site(
         plan.folder,
         plan.mode,
+        plan.fault,
         seed=plan.seed,
-        has_hosts=plan.fault.needs_hosts,
+        victim=plan.lot.victim,
         zookeeper=plan.zookeeper,
+        leader=plan.leader,
     )
     on_step("starting")
     async with site:
@@ -100,21 +117,23 @@ async def run(plan: RunPlan, on_step: Callable[[str], None] = lambda _: None) ->
         mode=plan.mode.value,
         fault=plan.fault.value,
         seed=plan.seed,
+        victim=plan.lot.victim.value,
         verdict=judge_files(files),
         sends=sends,
         reads=reads,
-        broken_promises=_broken(promise_of(plan.mode, plan.fault), sends, reads),
+        broken_promises=_broken(plan.promise, sends, reads),
     )
 
 
 async def _break(plan: RunPlan, site: Site, workload: Workload, on_step: Callable[[str], None]) -> None:
-    await asyncio.sleep(plan.before_s)
+    await asyncio.sleep(plan.before_s * plan.lot.moment)
     on_step(f"{plan.fault}")
     workload.fault(plan.fault.value, forgets_s=forgotten_s(plan.mode, plan.fault))
-    await site.strike(plan.fault)
-    await _stay_broken(plan, workload)
+    await site.strike()
+    if not plan.fault.ends_by_itself:
+        await _stay_broken(plan, workload)
     on_step("healing")
-    await site.heal(plan.fault)
+    await site.heal()
     await site.wait_in_step()
     workload.fault(plan.fault.value, is_over=True)
 
@@ -124,8 +143,7 @@ async def _stay_broken(plan: RunPlan, workload: Workload) -> None:
     await asyncio.sleep(SETTLES_US / 1e6)
     before = workload.counts
     await asyncio.sleep(max(plan.broken_s - SETTLES_US / 1e6, 0.0))
-    promise = promise_of(plan.mode, plan.fault)
-    promised = (promise.sends, promise.reads)
+    promised = (plan.promise.sends, plan.promise.reads)
     with suppress(TimeoutError):
         async with asyncio.timeout(_MOST_BROKEN_S):
             await _until(
