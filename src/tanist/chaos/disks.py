@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -35,9 +36,17 @@ class SmallDisk:
 
     def fill(self) -> None:
         """Take all the room that is left."""
+        with self._ballast.open("ab") as file:
+            while room_bytes := self._room_bytes:
+                # The broker takes some of it meanwhile; then it is measured anew.
+                with suppress(OSError):
+                    os.posix_fallocate(file.fileno(), file.tell(), room_bytes)
+                    file.seek(0, os.SEEK_END)
+
+    @property
+    def _room_bytes(self) -> int:
         usage = os.statvfs(self._folder)
-        with self._ballast.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, usage.f_bavail * usage.f_frsize)
+        return usage.f_bavail * usage.f_frsize
 
     def free(self) -> None:
         """Give it back."""

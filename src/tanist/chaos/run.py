@@ -1,6 +1,7 @@
 """One run: a cluster, clients, one fault, and the verdict on what the clients saw and the replicas hold."""
 
 import asyncio
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,18 +15,20 @@ from tanist.chaos.modes import Mode
 from tanist.chaos.outage import SETTLES_US, Outage, outages
 from tanist.chaos.site import Site
 from tanist.chaos.zookeeper import LeaderHand
-from tanist.check.history import Held, Log, merge_histories
+from tanist.check.history import Held, Log, Summed, merge_histories
 from tanist.check.judging import judge_files
 from tanist.check.recording import Recorder, now_us
 from tanist.check.verdict import Verdict
 from tanist.check.workload import Plan, Workload
 from tanist.errors import lone_error
+from tanist.model.offsets import LogOffset
 from tanist.store.reader import StoreReader
 from tanist.up.plan import NAME
 
 TOPIC = "chaos"
 _MOST_BROKEN_S = 30.0
 _LOOK_S = 0.05
+_SUMMED_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +168,9 @@ def _write_logs(stores: dict[str, Path], path: Path) -> Path:
         for replica, root in stores.items():
             ends: dict[str, tuple[int, int]] = {}
             with StoreReader(root) as reader:
+                log_end = 0
                 for record in reader.records():
+                    log_end = record.log_offset + record.size_bytes
                     if record.topic != TOPIC:
                         continue
                     queue = f"{TOPIC}@{NAME}:{record.queue_id}"
@@ -174,9 +179,21 @@ def _write_logs(stores: dict[str, Path], path: Path) -> Path:
                     )
                     first, _ = ends.get(queue, (record.queue_offset, 0))
                     ends[queue] = first, record.queue_offset + 1
+                _write_sums(reader, replica, log_end, recorder)
             for queue, (first, end) in ends.items():
                 recorder.write(Log(now_us(), replica, queue, first, end))
     return path
+
+
+def _write_sums(reader: StoreReader, replica: str, log_end: int, recorder: Recorder) -> None:
+    """The checksums of all bytes of a log, those between records included, part by part."""
+    first = reader.segments.start
+    while first < log_end:
+        segment = reader.segments.at(LogOffset(first))
+        end = min(first - first % _SUMMED_BYTES + _SUMMED_BYTES, segment.end, log_end)
+        crc = zlib.crc32(segment.view[first - segment.start : end - segment.start])
+        recorder.write(Summed(now_us(), replica, f"log@{NAME}", first, end, crc))
+        first = LogOffset(end)
 
 
 def _broken(promise: Promise, sends: Outage, reads: Outage) -> list[str]:

@@ -13,7 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tanist.check.history import Acked, Assigned, Began, Ended, Fault, Held, Log, Outcome, Read, Waited
+from tanist.admin.asking import asking
+from tanist.admin.cluster import topic_route, topic_stats
+from tanist.check.history import Acked, Asked, Assigned, Began, Ended, Fault, Held, Log, Outcome, Read, Waited
 from tanist.check.recording import Recorder, now_us
 from tanist.client import (
     ConnectFailed,
@@ -29,7 +31,9 @@ from tanist.client import (
     Start,
     TooBusy,
 )
+from tanist.client.session.wire import Wire
 from tanist.errors import lone_error
+from tanist.model.route import MASTER_ID
 from tanist.protocol.response_errors import BrokerBusy, FlowControlled, NotMaster
 
 _NOT_TAKEN = (ConnectFailed, NoRoute, NotMaster, BrokerBusy, FlowControlled, TooBusy)
@@ -40,6 +44,7 @@ _PAUSE_S = 0.02
 _PULL_COUNT = 32
 _LAST_PULL_S = 0.5
 _WATCH_S = 0.05
+_ASK_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,7 @@ class Workload:
             consumers = [
                 group.create_task(self._consume(f"c-{number}")) for number in range(self.plan.consumers)
             ]
+            asker = group.create_task(self._ask("asker"))
             watch = group.create_task(_tell(on_progress)) if on_progress is not None else None
             if self.plan.seconds is not None:
                 asyncio.get_running_loop().call_later(self.plan.seconds, self.end)
@@ -116,7 +122,7 @@ class Workload:
                 for number in range(self.plan.producers):
                     producing.create_task(self._produce(f"p-{run_id}-{number}"))
             await self._drain()
-            for task in (*consumers, watch):
+            for task in (*consumers, asker, watch):
                 if task is not None:
                     task.cancel()
 
@@ -195,6 +201,29 @@ class Workload:
                     await reading.on_message(message)
                     if self.plan.read_pause_s:
                         await asyncio.sleep(self.plan.read_pause_s)
+
+    async def _ask(self, process: str) -> None:
+        """Ask the masters again and again where the queues end, as whoever starts at the end does."""
+        with Recorder(self.plan.folder / f"{process}.jsonl") as recorder:
+            async with asking() as wire:
+                while True:
+                    with suppress(MQError):
+                        for address in await self._masters(wire):
+                            began_us = now_us()
+                            stats = await topic_stats(wire, address, self.plan.topic)
+                            for queue, found in sorted(stats.offset_table.items()):
+                                recorder.write(
+                                    Asked(now_us(), process, _named(queue), began_us, found.max_offset)
+                                )
+                    await asyncio.sleep(_ASK_EVERY_S)
+
+    async def _masters(self, wire: Wire) -> list[str]:
+        route = await topic_route(wire, self.plan.namesrv, self.plan.topic)
+        return [
+            broker.broker_addrs[MASTER_ID]
+            for broker in route.broker_datas
+            if MASTER_ID in broker.broker_addrs
+        ]
 
     async def _drain(self) -> None:
         """Read the final log, and give the consumers time to have all of it."""
