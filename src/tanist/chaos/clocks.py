@@ -26,7 +26,7 @@ class WallClock:
             "env",
             f"LD_PRELOAD={found[0]}",
             f"FAKETIME_TIMESTAMP_FILE={self.file}",
-            "FAKETIME_NO_CACHE=1",
+            "FAKETIME_CACHE_DURATION=1",
             "FAKETIME_DONT_FAKE_MONOTONIC=1",
             "DONT_FAKE_MONOTONIC=1",
         )

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tanist.up.plan import BROKERS, CONTROLLER, NAME, NAMESRV, MemberPlan
 
-_SEGMENT_BYTES = 4 << 20
-"""Small files, so that a short run sees more than one."""
+SEGMENT_BYTES = 4 << 20
+"""Small files, so that a long run sees more than one."""
 HA_DISTANCE = 1
 
 
@@ -47,6 +47,7 @@ class Layout:
     relay: str
     """The address at which slaves find the HA port of a master: a proxy has the same port there."""
     zookeeper: str = ""
+    segment_bytes: int = SEGMENT_BYTES
 
     @property
     def name_server(self) -> str:
@@ -104,7 +105,7 @@ def _broker(number: int, mode: Mode, layout: Layout) -> MemberPlan:
         "bindAddress": layout.hosts[number],
         "namesrvAddr": layout.name_server,
         "storePathRootDir": str(layout.store(number)),
-        "mappedFileSizeCommitLog": str(_SEGMENT_BYTES),
+        "mappedFileSizeCommitLog": str(layout.segment_bytes),
         "haSecret": layout.secret,
     }
     if mode.has_fixed_roles:

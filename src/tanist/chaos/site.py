@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 import secrets
-import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -20,9 +19,10 @@ from tanist.chaos.hostile import disturb
 from tanist.chaos.hosts import Host, Switch
 from tanist.chaos.lots import Victim
 from tanist.chaos.means import NotPossible
-from tanist.chaos.modes import HA_DISTANCE, Layout, Mode, plan_members
+from tanist.chaos.modes import HA_DISTANCE, SEGMENT_BYTES, Layout, Mode, plan_members
 from tanist.chaos.proxy import FAIR, FLAKY, SILENT, TRICKLE, Proxy, Weather
 from tanist.chaos.zookeeper import LeaderHand
+from tanist.check.ports import free_port
 from tanist.errors import MQError
 from tanist.protocol.bodies.replication import HARuntimeInfo
 from tanist.up.member import Member
@@ -32,11 +32,12 @@ _LOOPBACK = "127.0.0.1"
 _RELAY = "127.0.0.2"
 """Where proxies have the same ports as the brokers, if those are on this machine too."""
 _JUMP_S = 3600
+_TINY_BYTES = 32 << 10
+"""A broker finds the room for a file of its log before it needs it, so it has to need one soon."""
 _POLL_S = 0.05
 _LIMIT_S = 60.0
 _THAW_S = 1.0
 _BROKER_DISTANCES = (HA_DISTANCE, -2)
-_PORTS = range(5_000, 12_000)
 
 
 _WEATHER = {
@@ -209,15 +210,16 @@ class Site:
                 secret=secrets.token_urlsafe(16),
                 hub=hub,
                 hosts=(self._hosts[0].address, self._hosts[1].address),
-                namesrv_port=_free_ports(hub, (), held),
-                controller_port=_free_ports(hub, (), held),
+                namesrv_port=free_port(hub, (), held),
+                controller_port=free_port(hub, (), held),
                 broker_ports=(
-                    _free_ports(_LOOPBACK, _BROKER_DISTANCES, held),
-                    _free_ports(_LOOPBACK, _BROKER_DISTANCES, held),
+                    free_port(_LOOPBACK, _BROKER_DISTANCES, held),
+                    free_port(_LOOPBACK, _BROKER_DISTANCES, held),
                 ),
                 registry=self._registry.address,
                 relay=hub if self._fault.needs_hosts else _RELAY,
                 zookeeper=self._zookeeper,
+                segment_bytes=_TINY_BYTES if self._fault is Fault.FULL_DISK else SEGMENT_BYTES,
             )
 
     def _ports(self) -> list[str]:
@@ -349,17 +351,3 @@ def _described(state: HARuntimeInfo | MQError) -> str:
         return str(state)
     role = "master" if state.is_master else "slave"
     return f"{role} log_end={state.log_end or state.client.log_end} {state.client.reason or ''}".strip()
-
-
-def _free_ports(host: str, distances: Sequence[int], held: contextlib.ExitStack) -> int:
-    """A port that is free, as are those at these distances from it, which its process takes too."""
-    while True:
-        # Below those that outgoing connections get: a broker that was down has to get its own again.
-        port = secrets.choice(_PORTS)
-        try:
-            for distance in (0, *distances):
-                # All are held until the last is chosen, so that they differ.
-                held.enter_context(socket.create_server((host, port + distance)))
-        except OSError:
-            continue
-        return port
