@@ -201,6 +201,8 @@ class Site:
             if self._fault is Fault.FULL_DISK:
                 self._disks[name] = self._running.enter_context(SmallDisk(self._layout.store(number)))
             if self._fault is Fault.CLOCK_JUMP:
+                if self._mode.has_registry:
+                    raise NotPossible("libfaketime stops a process that was forked, as one with a parent is")
                 self._clocks[name] = WallClock(self.folder / f"{name}.clock")
 
     def _lay_out(self, hub: str) -> Layout:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tanist.chaos import Fault, LeaderHand, Mode, NotPossible, Result, RunPlan, faults_of, run
-from tanist.cli.asked import JSON
+from tanist.cli.asked import JSON, RECORD
 from tanist.cli.ha_views import print_whole
 from tanist.errors import MQError
 
@@ -63,6 +63,7 @@ EXIT_ANOMALIES = 1
     help="Keep logs, stores and histories of all runs in this folder.",
 )
 @JSON
+@RECORD
 @click.pass_context
 def chaos(
     context: click.Context,
@@ -76,6 +77,7 @@ def chaos(
     zookeeper: str,
     keep: Path | None,
     as_json: bool,
+    record: Path | None,
 ) -> None:
     """Kill, freeze or cut off brokers while clients write and read, and judge what came of it.
 
@@ -100,9 +102,11 @@ def chaos(
         logging.getLogger("tanist.client").setLevel(logging.CRITICAL)
         asyncio.run(matrix.run(jobs=jobs, at_least=runs))
     results = matrix.results
+    told = msgspec.json.format(msgspec.json.encode(matrix.told()), indent=2)
+    if record is not None:
+        record.write_bytes(told)
     if as_json:
-        shown = [{"isSound": result.is_sound, **msgspec.to_builtins(result)} for result in results]
-        click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2))
+        click.echo(told)
     else:
         _show(results)
         for text in matrix.left_out:
@@ -135,6 +139,11 @@ class Matrix:
     results: list[Result] = field(default_factory=list[Result])
     left_out: list[str] = field(default_factory=list[str])
     failures: int = 0
+
+    def told(self) -> dict[str, object]:
+        """All of it, for a program."""
+        shown = [{"isSound": result.is_sound, **msgspec.to_builtins(result)} for result in self.results]
+        return {"results": shown, "leftOut": self.left_out, "failures": self.failures}
 
     async def run(self, *, jobs: int, at_least: int) -> None:
         """Run all pairs, and those that can be had again until there are so many results."""
