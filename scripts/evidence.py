@@ -1,8 +1,8 @@
 """What `make evidence` runs: writes docs/evidence.md out of the records of the last long runs.
 
 `make sim-long`, `chaos`, `crash-images`, `fuzz`, `soak` and `idle` leave what they found in build/evidence,
-with the commit they ran at. This makes a small record of each in docs/evidence, and the page out of those records:
-a part that nobody has run since says what was found when it was, and one that never was run says so.
+with the commit they ran at. This makes a small record of each in docs/evidence, and the page out of them: a part
+that nobody has run since says what was found when it was, and one that never was run says so.
 """
 
 import json
@@ -87,11 +87,12 @@ def condense_rows(text: str) -> Record:
 
 
 def tell_sim(record: Record) -> list[str]:
-    worlds, seeds = record["worlds"], record["histories"] // len(record["worlds"])
+    worlds, first = record["worlds"], record["firstSeed"]
+    seeds = record["histories"] // len(worlds)
     return [
         (
             f"{record['histories']:,} histories with {record['switches']:,} switches of role, in the worlds "
-            f"{', '.join(worlds)}; seeds {record['firstSeed']:,} to {record['firstSeed'] + seeds - 1:,} of each; "
+            f"{', '.join(worlds)}; seeds {first:,} to {first + seeds - 1:,} of each; "
             f"{record['seconds']:,.0f} s. Rules broken: **{len(record['broken'])}**."
         ),
         *(f"- {each['world']} seed {each['seed']}: {each['rule']}" for each in record["broken"]),
@@ -139,7 +140,8 @@ def tell_images(record: Record) -> list[str]:
     return [
         (
             f"{record['images']:,} images of crashed stores, {record['different']:,} of them different, of "
-            f"{record['scripts']} scripts; each was opened twice. Tests that failed: **{record['failures']}**."
+            f"{record['scripts']} scripts; each was opened twice. Tests that failed: "
+            f"**{record['failures']}**."
         )
     ]
 

@@ -43,7 +43,7 @@ def judge(folder: Path, mode: Mode, fault: Fault, *, zookeeper: str = "") -> Non
     [
         (Mode.CLASSIC_ASYNC, Fault.KILL_MASTER),
         (Mode.CLASSIC_SYNC, Fault.FLAKY_REPLICATION),
-        (Mode.CLASSIC_SYNC, Fault.RESTART_ALL),
+        (Mode.AUTO_SWITCH, Fault.RESTART_ALL),
         (Mode.CLASSIC_SYNC, Fault.HOSTILE_PEERS),
         (Mode.SLAVE_CONSUMPTION, Fault.KILL_MASTER),
         (Mode.SLAVE_CONSUMPTION, Fault.CUT_REGISTRY),
