@@ -1,8 +1,8 @@
 """What `make evidence` runs: writes docs/evidence.md out of the records of the last long runs.
 
 `make sim-long`, `chaos`, `crash-images`, `fuzz`, `soak` and `idle` leave what they found in build/evidence,
-with the commit they ran at. This makes a small record of each in docs/evidence, and the page out of them: a part
-that nobody has run since says what was found when it was, and one that never was run says so.
+with the commit they ran at. This makes a small record of each in docs/evidence, and the page out of them: a
+part that nobody has run since says what was found when it was, and one that never was run says so.
 """
 
 import json
