@@ -38,12 +38,13 @@ def run(*, minutes: float) -> list[Row]:
             is_alive = broker.process.is_running
     third = max(len(sizes_mb) // 3, 1)
     middle_mb, last_mb = max(sizes_mb[third : 2 * third]), max(sizes_mb[2 * third :])
+    acknowledged = verdict.counts.acknowledged
     anomalies = sum(verdict.anomaly_counts.values())
     return [
         Row(
             f"{minutes:g} min in {_CAP_BYTES >> 20} MiB, by {how}", str(is_alive), "", None, "True", is_alive
         ),
-        Row("  acknowledged", f"{verdict.counts.acknowledged:,}", "", None, "> 0", verdict.is_sound),
+        Row("  acknowledged", f"{acknowledged:,}", "", None, "> 0", acknowledged > 0),
         Row("  anomalies", str(anomalies), "", None, "0", anomalies == 0),
         Row(
             "  own memory in the last third, beside the middle one",

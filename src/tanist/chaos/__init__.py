@@ -2,7 +2,7 @@
 
 ``modes`` plans the processes, ``faults`` says what can be broken and what goes on meanwhile, ``lots`` when
 and whose it is, ``outage`` measures how long nobody could work; all pure. ``site`` runs the processes and
-strikes them, ``hosts``, ``disks``, ``clocks`` and ``memory`` are machines of their own where that is allowed,
+strikes them, ``hosts``, ``disks`` and their like are machines of their own where that is allowed,
 ``proxy`` is a network that misbehaves, and ``run`` is one run from start to verdict.
 """
 

@@ -34,6 +34,8 @@ class Fault(StrEnum):
     SLOW_REPLICATION = "slow-replication"
     """The slave reads what its master sends by the trickle."""
     FULL_DISK = "full-disk"
+    SLOW_DISK = "slow-disk"
+    """What a broker writes reaches its disk by the trickle, and it waits for that before it acknowledges."""
     CLOCK_JUMP = "clock-jump"
     """The wall clock of a broker's machine is an hour ahead at once."""
     MEMORY_CAP = "memory-cap"
@@ -63,6 +65,7 @@ _OFFSETS_KEPT_S = 6.0
 _FELT_BY_NOBODY = {
     Fault.HOSTILE_PEERS,
     Fault.CLOCK_JUMP,
+    Fault.SLOW_DISK,
     Fault.KILL_ZOOKEEPER_LEADER,
     Fault.FREEZE_ZOOKEEPER_LEADER,
 }

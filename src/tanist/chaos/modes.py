@@ -48,6 +48,8 @@ class Layout:
     """The address at which slaves find the HA port of a master: a proxy has the same port there."""
     zookeeper: str = ""
     segment_bytes: int = SEGMENT_BYTES
+    is_flushed: bool = False
+    """Whether a broker acknowledges what is on its disk, and not before."""
 
     @property
     def name_server(self) -> str:
@@ -117,5 +119,7 @@ def _broker(number: int, mode: Mode, layout: Layout) -> MemberPlan:
         settings |= {"enableControllerMode": "true", "controllerAddr": layout.registry}
     if mode is Mode.SLAVE_CONSUMPTION:
         settings["coordinator"] = f"tanist://{layout.registry}"
+    if layout.is_flushed:
+        settings["flushDiskType"] = "SYNC_FLUSH"
     ready = f"The broker {NAME} serves at "
     return MemberPlan(BROKERS[number], ("broker",), ready, settings, is_supervised=mode.has_registry)

@@ -21,6 +21,7 @@ from tanist.chaos.lots import Victim
 from tanist.chaos.means import NotPossible
 from tanist.chaos.modes import HA_DISTANCE, SEGMENT_BYTES, Layout, Mode, plan_members
 from tanist.chaos.proxy import FAIR, FLAKY, SILENT, TRICKLE, Proxy, Weather
+from tanist.chaos.slow_disks import SlowDisk
 from tanist.chaos.zookeeper import LeaderHand
 from tanist.check.ports import free_port
 from tanist.errors import MQError
@@ -76,6 +77,7 @@ class Site:
         self._running = AsyncExitStack()
         self._strangers: asyncio.Task[None] | None = None
         self._disks: dict[str, SmallDisk] = {}
+        self._slow_disks: dict[str, SlowDisk] = {}
         self._clocks: dict[str, WallClock] = {}
 
     async def __aenter__(self) -> Self:
@@ -117,6 +119,8 @@ class Site:
                 self._strangers = asyncio.create_task(disturb(self._ports()))
             case Fault.FULL_DISK:
                 self._disks[self._struck[0].name].fill()
+            case Fault.SLOW_DISK:
+                self._slow(self._struck[0])
             case Fault.CLOCK_JUMP:
                 self._clocks[self._struck[0].name].set(_JUMP_S)
             case Fault.MEMORY_CAP:
@@ -133,6 +137,8 @@ class Site:
                 self._struck[0].resume()
             case Fault.FULL_DISK:
                 self._disks[self._struck[0].name].free()
+            case Fault.SLOW_DISK:
+                self._slow_disks[self._struck[0].name].free()
             case Fault.CLOCK_JUMP:
                 self._clocks[self._struck[0].name].set(0)
             case Fault.MEMORY_CAP:
@@ -200,6 +206,9 @@ class Site:
         for number, name in enumerate(BROKERS):
             if self._fault is Fault.FULL_DISK:
                 self._disks[name] = self._running.enter_context(SmallDisk(self._layout.store(number)))
+            if self._fault is Fault.SLOW_DISK:
+                disk = SlowDisk(self.folder, f"{self._seed}-{name}")
+                self._slow_disks[name] = self._running.enter_context(disk)
             if self._fault is Fault.CLOCK_JUMP:
                 if self._mode.has_registry:
                     raise NotPossible("libfaketime stops a process that was forked, as one with a parent is")
@@ -222,6 +231,7 @@ class Site:
                 relay=hub if self._fault.needs_hosts else _RELAY,
                 zookeeper=self._zookeeper,
                 segment_bytes=_TINY_BYTES if self._fault is Fault.FULL_DISK else SEGMENT_BYTES,
+                is_flushed=self._fault is Fault.SLOW_DISK,
             )
 
     def _ports(self) -> list[str]:
@@ -253,6 +263,10 @@ class Site:
 
     def _mute(self, host: Host) -> None:
         host.mute(self._layout.hub, *(other.address for other in self._hosts if other is not host))
+
+    def _slow(self, member: Member) -> None:
+        pids = {member.pid, member.serving_pid}
+        self._slow_disks[member.name].slow(*(pid for pid in pids if pid is not None))
 
     def _relay_as(self, weather: Weather) -> None:
         for relay in self._relays:
@@ -297,7 +311,7 @@ class Site:
                 names = [CONTROLLER]
             case Fault.KILL_MASTER_AND_REGISTRY:
                 names = [CONTROLLER, master]
-            case Fault.ONE_WAY_CUT | Fault.FULL_DISK | Fault.CLOCK_JUMP | Fault.MEMORY_CAP:
+            case Fault.ONE_WAY_CUT | Fault.FULL_DISK | Fault.SLOW_DISK | Fault.CLOCK_JUMP | Fault.MEMORY_CAP:
                 names = [master if self._victim is Victim.MASTER else slave]
             case _:
                 names = []
