@@ -8,14 +8,15 @@ without them.
 import argparse
 import contextlib
 import json
+import multiprocessing
 import resource
 import socket
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Generator
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import psutil
@@ -55,7 +56,7 @@ def idle(minutes: float) -> list[Row]:
         process = psutil.Process(broker.process.pid)
         before = process.num_fds()
         for _ in range(count):
-            clients.enter_context(_connect(broker))
+            clients.enter_context(_connect(broker.address))
         wait_until(lambda: process.num_fds() >= before + count)
         began_s, began_cpu_s, largest_mb = time.monotonic(), _cpu_s(process), 0.0
         while time.monotonic() < began_s + minutes * 60:
@@ -87,7 +88,7 @@ def stalled() -> list[Row]:
         before_mb = _own_mb(process)
         park = encode_command(pull_request(queue_id=1, suspend_ms=60_000))
         waiting.send(park * _PARKED)
-        with _connect(broker, receive_bytes=4096) as greedy:
+        with _connect(broker.address, receive_bytes=4096) as greedy:
             greedy.setblocking(False)
             # What the broker does not take any more it does not have to keep.
             with contextlib.suppress(BlockingIOError):
@@ -146,30 +147,33 @@ def _broker(*, idle_s: int = 120) -> Generator[BrokerProcess]:
 
 @contextlib.contextmanager
 def _trickling(broker: BrokerProcess) -> Generator[None]:
-    """Somebody pulls without end and reads some bytes now and then."""
-    is_over = threading.Event()
-
-    def read() -> None:
-        with _connect(broker, receive_bytes=4096) as peer:
-            peer.setblocking(False)
-            pull = encode_command(pull_request())
-            while not is_over.wait(0.01):
-                with contextlib.suppress(BlockingIOError):
-                    peer.send(pull)
-                with contextlib.suppress(BlockingIOError):
-                    peer.recv(64)
-
-    reader = threading.Thread(target=read)
+    """Somebody pulls without end and reads some bytes now and then, in a process of its own."""
+    apart = multiprocessing.get_context("spawn")
+    is_begun, is_over = apart.Event(), apart.Event()
+    reader = apart.Process(target=_trickle, args=(broker.address, is_begun, is_over))
     reader.start()
     try:
+        is_begun.wait()
         yield
     finally:
         is_over.set()
         reader.join()
 
 
-def _connect(broker: BrokerProcess, *, receive_bytes: int | None = None) -> socket.socket:
-    host, _, port = broker.address.rpartition(":")
+def _trickle(address: str, is_begun: Event, is_over: Event) -> None:
+    with _connect(address, receive_bytes=4096) as peer:
+        peer.setblocking(False)
+        pull = encode_command(pull_request())
+        while not is_over.wait(0.01):
+            with contextlib.suppress(BlockingIOError):
+                peer.send(pull)
+            with contextlib.suppress(BlockingIOError):
+                if peer.recv(64):
+                    is_begun.set()
+
+
+def _connect(address: str, *, receive_bytes: int | None = None) -> socket.socket:
+    host, _, port = address.rpartition(":")
     peer = socket.socket()
     if receive_bytes is not None:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
