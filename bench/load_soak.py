@@ -42,7 +42,12 @@ def run(*, minutes: float) -> list[Row]:
     anomalies = sum(verdict.anomaly_counts.values())
     return [
         Row(
-            f"{minutes:g} min in {_CAP_BYTES >> 20} MiB, by {how}", str(is_alive), "", None, "True", is_alive
+            f"{minutes:g} min in {_CAP_BYTES >> 20} MiB, by {how}",
+            "serves" if is_alive else "ended",
+            "",
+            None,
+            "serves",
+            is_alive,
         ),
         Row("  acknowledged", f"{acknowledged:,}", "", None, "> 0", acknowledged > 0),
         Row("  anomalies", str(anomalies), "", None, "0", anomalies == 0),

@@ -106,7 +106,7 @@ def tell_chaos(record: Record) -> list[str]:
     faults = {run["fault"] for run in runs}
     lines = [
         (
-            f"{len(runs)} runs, {len(faults)} faults, seeds {min(seeds)} to {max(seeds)}; "
+            f"{len(runs)} runs, kinds of faults: {len(faults)}, seeds {min(seeds)} to {max(seeds)}; "
             f"{sum(run['acknowledged'] for run in runs):,} messages acknowledged. "
             f"Anomalies: **{anomalies}**; promises of progress broken: "
             f"**{sum(run['brokenPromises'] for run in runs)}**; runs that could not be ended: "
@@ -140,7 +140,7 @@ def tell_images(record: Record) -> list[str]:
     return [
         (
             f"{record['images']:,} images of crashed stores, {record['different']:,} of them different, of "
-            f"{record['scripts']} scripts; each was opened twice. Tests that failed: "
+            f"{record['scripts']} scripts; each different one was opened twice. Tests that failed: "
             f"**{record['failures']}**."
         )
     ]
