@@ -12,6 +12,7 @@ from tests.support.rocketmq.jars import install
 pytestmark = pytest.mark.partner("java", "maven")
 
 
+@pytest.mark.takes(20)
 def test_rocketmq_is_started_and_has_a_column_beside_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
