@@ -8,7 +8,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint format types layers behaviours bench cost cost-baseline chaos sim-long crash-images fuzz golden changelog clean
+.PHONY: help setup run demo test check lint format types layers behaviours bench cost cost-baseline chaos sim-long crash-images fuzz soak idle evidence golden changelog clean
 # `check` is in the order in which things fail fastest.
 .NOTPARALLEL:
 
@@ -56,17 +56,36 @@ cost: setup ## Count what a message costs a broker, beside the recorded counts
 cost-baseline: setup ## Record these counts anew
 	$(BIN)/python -m bench.cost --write
 
+# What a long run finds is left there with the commit it ran at, for `make evidence`.
+FOUND := build/evidence
+begin = @mkdir -p $(FOUND) && git describe --always --dirty --abbrev=12 > $(FOUND)/$(1).commit || echo unknown > $(FOUND)/$(1).commit
+
 chaos: setup ## Break clusters of all kinds in all ways, and judge what clients saw; ARGS go to tanist chaos
-	PYTHONPATH=. $(BIN)/python scripts/chaos.py $(ARGS)
+	$(call begin,chaos)
+	PYTHONPATH=. $(BIN)/python scripts/chaos.py --record $(FOUND)/chaos.json $(ARGS)
 
 fuzz: setup ## Bend bytes until a decoder breaks; ARGS="--seconds 10 sql"; fetches atheris
+	$(call begin,fuzz)
 	PYTHONPATH=. $(BIN)/python scripts/fuzz.py $(ARGS)
 
 sim-long: setup ## Run 100,000 simulated histories
-	$(BIN)/tanist sim --count 33334 $(ARGS)
+	$(call begin,sim)
+	$(BIN)/tanist sim --count 33334 --record $(FOUND)/sim.json $(ARGS)
 
 crash-images: setup ## Open some ten thousands of images of crashed stores, each of them twice
-	TANIST_CRASH_IMAGES=12 $(BIN)/pytest -n auto --dist worksteal -rP tests/integration/test_crash_images.py $(ARGS)
+	$(call begin,crash-images)
+	TANIST_CRASH_IMAGES=12 $(BIN)/pytest -n auto --dist worksteal -rP -o junit_logging=system-out --junit-xml=$(FOUND)/crash-images.xml tests/integration/test_crash_images.py $(ARGS)
+
+soak: setup ## Run a broker under load for two hours with 512 MB of memory; ARGS="--minutes 2"
+	$(call begin,soak)
+	$(BIN)/python -m bench.load_soak --record $(FOUND)/soak.json $(ARGS)
+
+idle: setup ## Hold 10,000 idle connections for ten minutes, then stalled and slow clients; ARGS="--minutes 1"
+	$(call begin,idle)
+	$(BIN)/python -m bench.load --record $(FOUND)/idle.json $(ARGS)
+
+evidence: setup ## Write docs/evidence.md out of what the last long runs found
+	$(BIN)/python scripts/evidence.py
 
 golden: setup ## Write the golden bytes of the tests again; needs Java and Maven
 	$(BIN)/python -m tests.support.golden

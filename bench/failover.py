@@ -21,7 +21,8 @@ from bench.failover_loss import loss_rows
 from bench.failover_rejoin import rejoin_rows
 from bench.failover_times import CUT, FREEZE, KILL, Failover, Fault, take_turns
 from bench.table import Row
-from tanist.chaos.hosts import NoHosts, Switch
+from tanist.chaos.hosts import Switch
+from tanist.chaos.means import NotPossible
 from tests.support.partners import PartnerMissing
 
 ROUNDS = 10
@@ -46,7 +47,7 @@ def _cut(home: Path, rounds: int) -> list[Row]:
     with ExitStack() as running:
         try:
             first, second = (running.enter_context(Switch(number, hosts=2)) for number in (1, 2))
-        except NoHosts as lack:
+        except NotPossible as lack:
             return [Row("cut off from everything", "not measured", str(lack), None, "", None)]
         ours = running.enter_context(TanistTrio(home / "ours", hub=first.address, hosts=first.hosts))
         peer = running.enter_context(RocketMQTrio(home / "peer", hub=second.address, hosts=second.hosts))

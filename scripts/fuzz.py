@@ -4,7 +4,7 @@
     make fuzz ARGS="--seconds 10 sql record"    some
 
 What is found is left in build/fuzz/findings and ends the run with 1; what was run stands in
-build/fuzz/results.json. atheris is fetched first; where there is none for this Python that is said, and
+build/evidence/fuzz.json. atheris is fetched first; where there is none for this Python that is said, and
 nothing is run: the tests bend the same bytes with Hypothesis.
 """
 
@@ -20,6 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "fuzz"
+RESULTS = ROOT / "build" / "evidence" / "fuzz.json"
 _DONE = re.compile(r"Done (\d+) runs in (\d+) second")
 _MAX_BYTES = 4096
 _MAX_MB = 1024
@@ -45,8 +46,8 @@ def main() -> int:
         )
         return 2
     results = [_run(name, given.seconds) for name in given.targets or TARGETS]
-    BUILD.mkdir(parents=True, exist_ok=True)
-    (BUILD / "results.json").write_text(json.dumps(results, indent=2), encoding="utf-8")
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(results, indent=2), encoding="utf-8")
     return 1 if any(result["findings"] for result in results) else 0
 
 

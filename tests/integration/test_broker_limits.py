@@ -21,6 +21,7 @@ from tests.support.wire import Wire
 MIB = 1 << 20
 HELD_BYTES = 32 * MIB
 _CLIENT_FILES = 6000
+MOST_PARKED = 4096
 
 
 @pytest.fixture
@@ -115,6 +116,26 @@ def test_a_thousand_peers_that_pull_and_never_read_cost_a_bounded_buffer(tmp_pat
         grown_bytes = rss_bytes(broker) - before_bytes
         print(f"1,000 peers that do not read: {grown_bytes / MIB:.0f} MiB more")
         assert grown_bytes < 4 * HELD_BYTES
+
+
+def test_a_consumer_that_stalls_under_a_flood_is_told_to_wait_and_costs_next_to_nothing(
+    tmp_path: Path,
+) -> None:
+    with BrokerProcess(tmp_path, NO_NAME_SERVER) as broker, Wire(broker.address) as stalled:
+        check_serves(broker)
+        before_bytes = rss_bytes(broker)
+        # It asks for more than it may have waiting, and then for all that comes, and reads nothing of it.
+        stalled.send(encode_command(pull_request(queue_id=1, suspend_ms=60_000)) * (MOST_PARKED + 100))
+        with connect(broker, receive_bytes=4096) as greedy, Wire(broker.address) as producer:
+            greedy.setblocking(False)
+            for _ in range(500):
+                with contextlib.suppress(BlockingIOError):
+                    greedy.send(encode_command(pull_request()))
+                assert producer.ask(send_request(bytes(16 << 10))).code == ResponseCode.SUCCESS
+            # The pages of the log count too: all that was sent, and hardly more.
+            assert rss_bytes(broker) - before_bytes < 40 * MIB
+        answers = [stalled.receive() for _ in range(100)]
+        assert {answer and answer.code for answer in answers} == {ResponseCode.SYSTEM_BUSY}
 
 
 @pytest.mark.usefixtures("many_files")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tanist.chaos import Fault, Mode, RunPlan, run
-from tanist.chaos.hosts import NoHosts
+from tanist.chaos import Fault, Mode, NotPossible, RunPlan, run
 from tests.support.zookeeper import Ensemble
 
 BROKEN_S = 4.0
@@ -31,7 +30,7 @@ def judge(folder: Path, mode: Mode, fault: Fault, *, zookeeper: str = "") -> Non
     )
     try:
         result = asyncio.run(run(plan))
-    except NoHosts as error:
+    except NotPossible as error:
         pytest.skip(str(error))
     assert result.is_sound, (result.verdict.anomalies, result.broken_promises)
     assert result.verdict.counts.acknowledged > 0
@@ -44,7 +43,7 @@ def judge(folder: Path, mode: Mode, fault: Fault, *, zookeeper: str = "") -> Non
     [
         (Mode.CLASSIC_ASYNC, Fault.KILL_MASTER),
         (Mode.CLASSIC_SYNC, Fault.FLAKY_REPLICATION),
-        (Mode.CLASSIC_SYNC, Fault.RESTART_ALL),
+        (Mode.AUTO_SWITCH, Fault.RESTART_ALL),
         (Mode.CLASSIC_SYNC, Fault.HOSTILE_PEERS),
         (Mode.SLAVE_CONSUMPTION, Fault.KILL_MASTER),
         (Mode.SLAVE_CONSUMPTION, Fault.CUT_REGISTRY),

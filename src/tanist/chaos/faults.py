@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tanist.chaos.lots import Victim
 from tanist.chaos.modes import Mode
 
 
@@ -28,25 +29,56 @@ class Fault(StrEnum):
     HOSTILE_PEERS = "hostile-peers"
     """Strangers say to every port what no peer would."""
 
+    ONE_WAY_CUT = "one-way-cut"
+    """What a machine says is lost, and it hears all that is said to it."""
+    SLOW_REPLICATION = "slow-replication"
+    """The slave reads what its master sends by the trickle."""
+    FULL_DISK = "full-disk"
+    SLOW_DISK = "slow-disk"
+    """What a broker writes reaches its disk by the trickle, and it waits for that before it acknowledges."""
+    CLOCK_JUMP = "clock-jump"
+    """The wall clock of a broker's machine is an hour ahead at once."""
+    MEMORY_CAP = "memory-cap"
+    """A broker gets no more memory than it has."""
+    KILL_MASTER_AND_REGISTRY = "kill-master-and-registry"
+    KILL_ZOOKEEPER_LEADER = "kill-zookeeper-leader"
+    FREEZE_ZOOKEEPER_LEADER = "freeze-zookeeper-leader"
+
     @property
     def needs_hosts(self) -> bool:
         """Whether the brokers need machines of their own."""
-        return self in {Fault.CUT_MASTER, Fault.CUT_SLAVE}
+        return self in {Fault.CUT_MASTER, Fault.CUT_SLAVE, Fault.ONE_WAY_CUT}
+
+    @property
+    def is_of_zookeeper(self) -> bool:
+        """Whether it strikes what other runs may be using too."""
+        return self in {Fault.KILL_ZOOKEEPER_LEADER, Fault.FREEZE_ZOOKEEPER_LEADER}
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """Whether all is mended when the stroke is over."""
+        return self is Fault.RESTART_ALL
 
 
 _OFFSETS_KEPT_S = 6.0
 """Brokers write the offsets of their groups down every 5 s."""
-_OF_THE_REGISTRY = {Fault.CUT_REGISTRY, Fault.KILL_REGISTRY}
-_OF_THE_LINK = {Fault.CUT_REPLICATION, Fault.FLAKY_REPLICATION}
+_FELT_BY_NOBODY = {
+    Fault.HOSTILE_PEERS,
+    Fault.CLOCK_JUMP,
+    Fault.SLOW_DISK,
+    Fault.KILL_ZOOKEEPER_LEADER,
+    Fault.FREEZE_ZOOKEEPER_LEADER,
+}
+_OF_THE_REGISTRY = {Fault.CUT_REGISTRY, Fault.KILL_REGISTRY, Fault.KILL_MASTER_AND_REGISTRY}
 
 
 def faults_of(mode: Mode) -> list[Fault]:
-    """The faults that a mode can have. Elected masters are followed where they say, not through a proxy."""
+    """The faults that a mode can have."""
     return [
         fault
         for fault in Fault
         if (mode.has_registry or fault not in _OF_THE_REGISTRY)
-        and (mode.has_fixed_roles or fault not in _OF_THE_LINK)
+        and (mode is Mode.AUTO_SWITCH_ZOOKEEPER or not fault.is_of_zookeeper)
     ]
 
 
@@ -58,24 +90,39 @@ class Promise:
     reads: bool
 
 
-def promise_of(mode: Mode, fault: Fault) -> Promise:
+def promise_of(mode: Mode, fault: Fault, victim: Victim = Victim.MASTER) -> Promise:
     """What the design says. A send that is stored without its slave is no success, so it does not count."""
-    waits_for_slave = mode in {Mode.CLASSIC_SYNC, Mode.SLAVE_CONSUMPTION}
     match fault:
         case Fault.KILL_MASTER | Fault.FREEZE_MASTER | Fault.CUT_MASTER:
-            is_elected = not mode.has_fixed_roles
-            return Promise(sends=is_elected, reads=is_elected or mode is Mode.SLAVE_CONSUMPTION)
-        case Fault.KILL_SLAVE | Fault.FREEZE_SLAVE | Fault.CUT_SLAVE | Fault.CUT_REPLICATION:
-            return Promise(sends=not waits_for_slave, reads=True)
+            promise = _without_master(mode)
+        case Fault.ONE_WAY_CUT if victim is Victim.MASTER:
+            promise = _without_master(mode)
+        case Fault.FULL_DISK if victim is Victim.MASTER:
+            # A master without room keeps what it has, and is no worse a master for those who read.
+            promise = Promise(sends=False, reads=True)
         case Fault.CUT_REGISTRY | Fault.KILL_REGISTRY:
             # A group with fixed roles goes on as it is; the lease of an elected master runs out.
-            return Promise(sends=mode.has_fixed_roles, reads=True)
-        case Fault.FLAKY_REPLICATION:
-            return Promise(sends=not waits_for_slave, reads=True)
-        case Fault.HOSTILE_PEERS:
-            return Promise(sends=True, reads=True)
-        case Fault.KILL_BOTH | Fault.RESTART_ALL:
-            return Promise(sends=False, reads=False)
+            promise = Promise(sends=mode.has_fixed_roles, reads=True)
+        case Fault.RESTART_ALL:
+            # One after the other: while the slave is away the master works, and the other way round.
+            promise = Promise(sends=mode is Mode.CLASSIC_ASYNC or not mode.has_fixed_roles, reads=True)
+        case _ if fault in _FELT_BY_NOBODY:
+            promise = Promise(sends=True, reads=True)
+        case Fault.KILL_BOTH | Fault.KILL_MASTER_AND_REGISTRY | Fault.MEMORY_CAP:
+            promise = Promise(sends=False, reads=False)
+        case _:
+            promise = _without_slave(mode)
+    return promise
+
+
+def _without_master(mode: Mode) -> Promise:
+    is_elected = not mode.has_fixed_roles
+    return Promise(sends=is_elected, reads=is_elected or mode is Mode.SLAVE_CONSUMPTION)
+
+
+def _without_slave(mode: Mode) -> Promise:
+    waits_for_slave = mode in {Mode.CLASSIC_SYNC, Mode.SLAVE_CONSUMPTION}
+    return Promise(sends=not waits_for_slave, reads=True)
 
 
 def forgotten_s(mode: Mode, fault: Fault) -> float:
@@ -84,5 +131,6 @@ def forgotten_s(mode: Mode, fault: Fault) -> float:
     Where another replica goes on it has them, and nothing is forgotten.
     """
     classic = mode in {Mode.CLASSIC_ASYNC, Mode.CLASSIC_SYNC}
-    is_forgotten = fault is Fault.KILL_BOTH or (fault is Fault.KILL_MASTER and classic)
-    return _OFFSETS_KEPT_S if is_forgotten else 0.0
+    ends_alone = fault in {Fault.KILL_MASTER, Fault.MEMORY_CAP} and classic
+    ends_with_others = fault in {Fault.KILL_BOTH, Fault.KILL_MASTER_AND_REGISTRY}
+    return _OFFSETS_KEPT_S if ends_alone or ends_with_others else 0.0

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from tanist.errors import MQError
+from tanist.chaos.means import NotPossible, command
 
-_COMMAND_S = 10.0
+_CARD = "eth0"
+"""What the card of each host is called."""
+_NOBODY = "02:00:00:00:00:00"
+"""The address of no machine: what is sent there is lost, and whoever sends it is not told."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,18 @@ class Host:
         """Let nothing in or out any more."""
         _ip("link", "set", "dev", self.cable, "nomaster")
 
+    def mute(self, *ears: str) -> None:
+        """Let nothing out any more that is for these addresses; all that is said to it still comes in."""
+        for ear in ears:
+            self._ip("neighbour", "replace", ear, "lladdr", _NOBODY, "dev", _CARD, "nud", "permanent")
+
     def mend(self) -> None:
+        """Be whole again, whichever it was."""
         _ip("link", "set", "dev", self.cable, "master", self.bridge)
+        self._ip("neighbour", "flush", "dev", _CARD, "nud", "permanent")
+
+    def _ip(self, *words: str) -> None:
+        command("ip", "-n", self.within[-1], *words)
 
 
 class Switch:
@@ -73,10 +86,10 @@ class Switch:
         namespace = host.within[-1]
         self._make("netns", "add", namespace)
         self._made.callback(_ip, "netns", "delete", namespace)
-        _ip("link", "add", host.cable, "type", "veth", "peer", "name", "eth0", "netns", namespace)
+        _ip("link", "add", host.cable, "type", "veth", "peer", "name", _CARD, "netns", namespace)
         for words in (
-            ("address", "add", f"{host.address}/24", "dev", "eth0"),
-            ("link", "set", "dev", "eth0", "up"),
+            ("address", "add", f"{host.address}/24", "dev", _CARD),
+            ("link", "set", "dev", _CARD, "up"),
             ("link", "set", "dev", "lo", "up"),
         ):
             _ip("-n", namespace, *words)
@@ -87,16 +100,8 @@ class Switch:
         try:
             _ip(*words)
         except (OSError, subprocess.CalledProcessError) as error:
-            raise NoHosts(f"no network namespaces can be made here: {_said(error)}") from error
-
-
-class NoHosts(MQError):
-    """This machine, or this user, can not have hosts."""
-
-
-def _said(error: OSError | subprocess.CalledProcessError) -> str:
-    return str(error.stderr).strip() if isinstance(error, subprocess.CalledProcessError) else str(error)
+            raise NotPossible("no network namespaces can be made here", error) from error
 
 
 def _ip(*words: str) -> None:
-    subprocess.run(("ip", *words), check=True, capture_output=True, text=True, timeout=_COMMAND_S)  # noqa: S603, S607
+    command("ip", *words)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from tanist.up.plan import BROKERS, CONTROLLER, NAME, NAMESRV, MemberPlan
 
-_SEGMENT_BYTES = 4 << 20
-"""Small files, so that a short run sees more than one."""
+SEGMENT_BYTES = 4 << 20
+"""Small files, so that a long run sees more than one."""
+HA_DISTANCE = 1
 
 
 class Mode(StrEnum):
@@ -43,9 +44,12 @@ class Layout:
     broker_ports: tuple[int, int]
     registry: str
     """Where brokers find the controller."""
-    replication: str
-    """Where a slave with fixed roles finds its master."""
+    relay: str
+    """The address at which slaves find the HA port of a master: a proxy has the same port there."""
     zookeeper: str = ""
+    segment_bytes: int = SEGMENT_BYTES
+    is_flushed: bool = False
+    """Whether a broker acknowledges what is on its disk, and not before."""
 
     @property
     def name_server(self) -> str:
@@ -54,6 +58,10 @@ class Layout:
     def address(self, broker: int) -> str:
         """Where a broker serves."""
         return f"{self.hosts[broker]}:{self.broker_ports[broker]}"
+
+    def ha_port(self, broker: int) -> int:
+        """Where a broker serves slaves, and its proxy too."""
+        return self.broker_ports[broker] + HA_DISTANCE
 
     def store(self, broker: int) -> Path:
         """Where a broker keeps its log."""
@@ -93,22 +101,25 @@ def _broker(number: int, mode: Mode, layout: Layout) -> MemberPlan:
         "brokerClusterName": "DefaultCluster",
         "brokerName": NAME,
         "listenPort": str(port),
-        "haListenPort": str(port + 1),
+        "haListenPort": str(layout.ha_port(number)),
         "brokerIP1": layout.hosts[number],
+        "brokerIP2": layout.relay,
         "bindAddress": layout.hosts[number],
         "namesrvAddr": layout.name_server,
         "storePathRootDir": str(layout.store(number)),
-        "mappedFileSizeCommitLog": str(_SEGMENT_BYTES),
+        "mappedFileSizeCommitLog": str(layout.segment_bytes),
         "haSecret": layout.secret,
     }
     if mode.has_fixed_roles:
         master = "ASYNC_MASTER" if mode is Mode.CLASSIC_ASYNC else "SYNC_MASTER"
         settings |= {"brokerId": str(number), "brokerRole": "SLAVE" if number else master}
         if number:
-            settings["haMasterAddress"] = layout.replication
+            settings["haMasterAddress"] = f"{layout.relay}:{layout.ha_port(0)}"
     else:
         settings |= {"enableControllerMode": "true", "controllerAddr": layout.registry}
     if mode is Mode.SLAVE_CONSUMPTION:
         settings["coordinator"] = f"tanist://{layout.registry}"
+    if layout.is_flushed:
+        settings["flushDiskType"] = "SYNC_FLUSH"
     ready = f"The broker {NAME} serves at "
     return MemberPlan(BROKERS[number], ("broker",), ready, settings, is_supervised=mode.has_registry)

@@ -11,6 +11,8 @@ from types import TracebackType
 from typing import Self
 
 _READ_BYTES = 1 << 16
+_SIP_S = 0.1
+"""Who drinks by the trickle takes as much at a time as comes in this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +26,23 @@ class Weather:
     """That a read has one bit flipped."""
     reset_chance: float = 0.0
     """That a read ends its connection."""
+    bytes_per_s: float = 0.0
+    """How much passes; without it all that comes."""
 
 
 FAIR = Weather()
 SILENT = Weather(is_silent=True)
 FLAKY = Weather(delay_s=0.05, flip_chance=0.02, reset_chance=0.02)
+TRICKLE = Weather(bytes_per_s=2000.0)
 
 
 class Proxy:
     """Passes on to ``target`` what comes to ``address``. The same seed gives the same chances."""
 
-    def __init__(self, host: str, *, seed: int) -> None:
+    def __init__(self, host: str, port: int = 0, *, seed: int) -> None:
+        """Without a port it is at any that is free."""
         self._host = host
+        self._port = port
         self._chance = random.Random(seed)  # noqa: S311
         self._connections: set[asyncio.Task[None]] = set()
         self._is_passing = asyncio.Event()
@@ -45,7 +52,7 @@ class Proxy:
         """Where it leads; whoever has to know the proxy's address first may set it later."""
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, self._host, 0)
+        self._server = await asyncio.start_server(self._serve, self._host, self._port)
         self.address = f"{self._host}:{self._server.sockets[0].getsockname()[1]}"
         return self
 
@@ -101,9 +108,11 @@ class Proxy:
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
-            while data := await reader.read(_READ_BYTES):
+            while data := await reader.read(self._sip_bytes):
                 await self._is_passing.wait()
                 weather = self._weather
+                if weather.bytes_per_s:
+                    await asyncio.sleep(len(data) / weather.bytes_per_s)
                 if weather.delay_s:
                     await asyncio.sleep(self._chance.random() * weather.delay_s)
                 if self._chance.random() < weather.reset_chance:
@@ -112,6 +121,10 @@ class Proxy:
                     data = self._flip(data)
                 writer.write(data)
                 await writer.drain()
+
+    @property
+    def _sip_bytes(self) -> int:
+        return int(self._weather.bytes_per_s * _SIP_S) or _READ_BYTES
 
     def _flip(self, data: bytes) -> bytes:
         flipped = bytearray(data)

@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 import secrets
-import socket
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -12,23 +11,41 @@ from typing import Self
 
 from tanist.admin.asking import asking
 from tanist.admin.replication import ha_status
+from tanist.chaos import memory
+from tanist.chaos.clocks import WallClock
+from tanist.chaos.disks import SmallDisk
 from tanist.chaos.faults import Fault
 from tanist.chaos.hostile import disturb
 from tanist.chaos.hosts import Host, Switch
-from tanist.chaos.modes import Layout, Mode, plan_members
-from tanist.chaos.proxy import FAIR, FLAKY, SILENT, Proxy
+from tanist.chaos.lots import Victim
+from tanist.chaos.means import NotPossible
+from tanist.chaos.modes import HA_DISTANCE, SEGMENT_BYTES, Layout, Mode, plan_members
+from tanist.chaos.proxy import FAIR, FLAKY, SILENT, TRICKLE, Proxy, Weather
+from tanist.chaos.slow_disks import SlowDisk
+from tanist.chaos.zookeeper import LeaderHand
+from tanist.check.ports import free_port
 from tanist.errors import MQError
 from tanist.protocol.bodies.replication import HARuntimeInfo
 from tanist.up.member import Member
 from tanist.up.plan import BROKERS, CONTROLLER
 
 _LOOPBACK = "127.0.0.1"
+_RELAY = "127.0.0.2"
+"""Where proxies have the same ports as the brokers, if those are on this machine too."""
+_JUMP_S = 3600
+_TINY_BYTES = 32 << 10
+"""A broker finds the room for a file of its log before it needs it, so it has to need one soon."""
 _POLL_S = 0.05
 _LIMIT_S = 60.0
 _THAW_S = 1.0
-_HA_DISTANCE = 1
-_BROKER_DISTANCES = (_HA_DISTANCE, -2)
-_PORTS = range(5_000, 12_000)
+_BROKER_DISTANCES = (HA_DISTANCE, -2)
+
+
+_WEATHER = {
+    Fault.CUT_REPLICATION: SILENT,
+    Fault.FLAKY_REPLICATION: FLAKY,
+    Fault.SLOW_REPLICATION: TRICKLE,
+}
 
 
 class NotInStep(MQError):
@@ -39,15 +56,29 @@ class Site:
     """A running cluster. Everything ends with the block."""
 
     def __init__(
-        self, folder: Path, mode: Mode, *, seed: int, has_hosts: bool = False, zookeeper: str = ""
+        self,
+        folder: Path,
+        mode: Mode,
+        fault: Fault,
+        *,
+        seed: int,
+        victim: Victim,
+        zookeeper: str = "",
+        leader: LeaderHand | None = None,
     ) -> None:
+        """``fault`` is the one that will strike: some need what has to be there from the start."""
         self.folder = folder
         self._mode = mode
+        self._fault = fault
         self._seed = seed
-        self._has_hosts = has_hosts
+        self._victim = victim
         self._zookeeper = zookeeper
+        self._leader = leader
         self._running = AsyncExitStack()
         self._strangers: asyncio.Task[None] | None = None
+        self._disks: dict[str, SmallDisk] = {}
+        self._slow_disks: dict[str, SlowDisk] = {}
+        self._clocks: dict[str, WallClock] = {}
 
     async def __aenter__(self) -> Self:
         async with self._running:
@@ -70,41 +101,58 @@ class Site:
         """Where each broker keeps its log."""
         return {name: self._layout.store(number) for number, name in enumerate(BROKERS)}
 
-    async def strike(self, fault: Fault) -> None:
+    async def strike(self) -> None:
         """Break it."""
-        master = await self._master()
-        self._struck = await self._whom(fault, master)
-        match fault:
-            case Fault.KILL_MASTER | Fault.KILL_SLAVE | Fault.KILL_BOTH | Fault.KILL_REGISTRY:
-                for member in self._struck:
-                    member.kill()
+        self._struck = self._whom(await self._master())
+        match self._fault:
             case Fault.FREEZE_MASTER | Fault.FREEZE_SLAVE:
                 self._struck[0].pause()
             case Fault.CUT_MASTER | Fault.CUT_SLAVE:
                 self._host_of(self._struck[0]).cut()
+            case Fault.ONE_WAY_CUT:
+                self._mute(self._host_of(self._struck[0]))
             case Fault.CUT_REGISTRY:
                 self._registry.become(SILENT)
-            case Fault.CUT_REPLICATION:
-                self._replication.become(SILENT)
-            case Fault.FLAKY_REPLICATION:
-                self._replication.become(FLAKY)
+            case Fault.CUT_REPLICATION | Fault.FLAKY_REPLICATION | Fault.SLOW_REPLICATION:
+                self._relay_as(_WEATHER[self._fault])
             case Fault.HOSTILE_PEERS:
                 self._strangers = asyncio.create_task(disturb(self._ports()))
-            case Fault.RESTART_ALL:
-                for member in self._struck:
-                    await member.stop()
-                    await member.start()
-                    await self.wait_in_step()
+            case Fault.FULL_DISK:
+                self._disks[self._struck[0].name].fill()
+            case Fault.SLOW_DISK:
+                self._slow(self._struck[0])
+            case Fault.CLOCK_JUMP:
+                self._clocks[self._struck[0].name].set(_JUMP_S)
+            case Fault.MEMORY_CAP:
+                self._limit(memory.cap)
+            case Fault.KILL_ZOOKEEPER_LEADER | Fault.FREEZE_ZOOKEEPER_LEADER:
+                await asyncio.to_thread(self._strike_leader)
+            case _:
+                await self._end_struck()
 
-    async def heal(self, fault: Fault) -> None:
+    async def heal(self) -> None:
         """Mend it. What a fault has ended is started again."""
-        if fault in {Fault.FREEZE_MASTER, Fault.FREEZE_SLAVE}:
-            self._struck[0].resume()
-        if fault.needs_hosts:
+        match self._fault:
+            case Fault.FREEZE_MASTER | Fault.FREEZE_SLAVE:
+                self._struck[0].resume()
+            case Fault.FULL_DISK:
+                self._disks[self._struck[0].name].free()
+            case Fault.SLOW_DISK:
+                self._slow_disks[self._struck[0].name].free()
+            case Fault.CLOCK_JUMP:
+                self._clocks[self._struck[0].name].set(0)
+            case Fault.MEMORY_CAP:
+                self._limit(memory.uncap)
+            case Fault.KILL_ZOOKEEPER_LEADER | Fault.FREEZE_ZOOKEEPER_LEADER:
+                assert self._leader is not None
+                await asyncio.to_thread(self._leader.mend)
+            case _:
+                pass
+        if self._fault.needs_hosts:
             self._host_of(self._struck[0]).mend()
         await self._send_strangers_away()
         self._registry.become(FAIR)
-        self._replication.become(FAIR)
+        self._relay_as(FAIR)
         for member in self._struck:
             await self._revive(member)
 
@@ -131,14 +179,19 @@ class Site:
         self._running.push_async_callback(self._send_strangers_away)
         self._hosts = (Host(), Host())
         hub = _LOOPBACK
-        if self._has_hosts:
+        if self._fault.needs_hosts:
             switch = self._running.enter_context(Switch(self._seed % 200, hosts=len(BROKERS)))
             self._hosts, hub = (switch.hosts[0], switch.hosts[1]), switch.address
         self._registry = await keep(Proxy(hub, seed=self._seed))
-        self._replication = await keep(Proxy(hub, seed=self._seed + 1))
         self._layout = self._lay_out(hub)
         self._registry.target = f"{hub}:{self._layout.controller_port}"
-        self._replication.target = f"{self._layout.hosts[0]}:{self._layout.broker_ports[0] + _HA_DISTANCE}"
+        self._relays: list[Proxy] = []
+        for number, host in enumerate(self._layout.hosts):
+            port = self._layout.ha_port(number)
+            relay = await keep(Proxy(self._layout.relay, port, seed=self._seed + 1 + number))
+            relay.target = f"{host}:{port}"
+            self._relays.append(relay)
+        self._equip()
         self._wire = await keep(asking())
         self._members: dict[str, Member] = {}
         for stage in plan_members(self._mode, self._layout):
@@ -148,6 +201,19 @@ class Site:
                 self._running.push_async_callback(self._end, member)
             await asyncio.gather(*(member.start() for member in members))
 
+    def _equip(self) -> None:
+        """Give brokers what they can be struck by. Raises NotPossible."""
+        for number, name in enumerate(BROKERS):
+            if self._fault is Fault.FULL_DISK:
+                self._disks[name] = self._running.enter_context(SmallDisk(self._layout.store(number)))
+            if self._fault is Fault.SLOW_DISK:
+                disk = SlowDisk(self.folder, f"{self._seed}-{name}")
+                self._slow_disks[name] = self._running.enter_context(disk)
+            if self._fault is Fault.CLOCK_JUMP:
+                if self._mode.has_registry:
+                    raise NotPossible("libfaketime stops a process that was forked, as one with a parent is")
+                self._clocks[name] = WallClock(self.folder / f"{name}.clock")
+
     def _lay_out(self, hub: str) -> Layout:
         with contextlib.ExitStack() as held:
             return Layout(
@@ -155,15 +221,17 @@ class Site:
                 secret=secrets.token_urlsafe(16),
                 hub=hub,
                 hosts=(self._hosts[0].address, self._hosts[1].address),
-                namesrv_port=_free_ports(hub, (), held),
-                controller_port=_free_ports(hub, (), held),
+                namesrv_port=free_port(hub, (), held),
+                controller_port=free_port(hub, (), held),
                 broker_ports=(
-                    _free_ports(_LOOPBACK, _BROKER_DISTANCES, held),
-                    _free_ports(_LOOPBACK, _BROKER_DISTANCES, held),
+                    free_port(_LOOPBACK, _BROKER_DISTANCES, held),
+                    free_port(_LOOPBACK, _BROKER_DISTANCES, held),
                 ),
                 registry=self._registry.address,
-                replication=self._replication.address,
+                relay=hub if self._fault.needs_hosts else _RELAY,
                 zookeeper=self._zookeeper,
+                segment_bytes=_TINY_BYTES if self._fault is Fault.FULL_DISK else SEGMENT_BYTES,
+                is_flushed=self._fault is Fault.SLOW_DISK,
             )
 
     def _ports(self) -> list[str]:
@@ -186,15 +254,53 @@ class Site:
             self._strangers = None
 
     def _within(self, name: str) -> tuple[str, ...]:
+        if name in self._clocks:
+            return self._clocks[name].within
         return self._hosts[BROKERS.index(name)].within if name in BROKERS else ()
 
     def _host_of(self, member: Member) -> Host:
         return self._hosts[BROKERS.index(member.name)]
 
-    async def _whom(self, fault: Fault, master: str) -> list[Member]:
-        """The members that a fault strikes, the slave first."""
+    def _mute(self, host: Host) -> None:
+        host.mute(self._layout.hub, *(other.address for other in self._hosts if other is not host))
+
+    def _slow(self, member: Member) -> None:
+        pids = {member.pid, member.serving_pid}
+        self._slow_disks[member.name].slow(*(pid for pid in pids if pid is not None))
+
+    def _relay_as(self, weather: Weather) -> None:
+        for relay in self._relays:
+            relay.become(weather)
+
+    def _limit(self, limit: Callable[[int], None]) -> None:
+        for member in self._struck:
+            # It may have ended for want of memory, or begun again.
+            if (pid := member.serving_pid) is not None:
+                with contextlib.suppress(OSError):
+                    limit(pid)
+
+    def _strike_leader(self) -> None:
+        if self._leader is None:
+            raise NotPossible("no hand is on the servers of ZooKeeper; `make chaos` has its own")
+        if self._fault is Fault.KILL_ZOOKEEPER_LEADER:
+            self._leader.kill()
+        else:
+            self._leader.freeze()
+
+    async def _end_struck(self) -> None:
+        """All at once as a crash would, or one after the other for a new start."""
+        for member in self._struck:
+            if self._fault is Fault.RESTART_ALL:
+                await member.stop()
+                await member.start()
+                await self.wait_in_step()
+            else:
+                member.kill()
+
+    def _whom(self, master: str) -> list[Member]:
+        """The members that the fault strikes, the slave first."""
         slave = next(name for name in BROKERS if name != master)
-        match fault:
+        match self._fault:
             case Fault.KILL_MASTER | Fault.FREEZE_MASTER | Fault.CUT_MASTER:
                 names = [master]
             case Fault.KILL_SLAVE | Fault.FREEZE_SLAVE | Fault.CUT_SLAVE:
@@ -203,6 +309,10 @@ class Site:
                 names = [slave, master]
             case Fault.KILL_REGISTRY:
                 names = [CONTROLLER]
+            case Fault.KILL_MASTER_AND_REGISTRY:
+                names = [CONTROLLER, master]
+            case Fault.ONE_WAY_CUT | Fault.FULL_DISK | Fault.SLOW_DISK | Fault.CLOCK_JUMP | Fault.MEMORY_CAP:
+                names = [master if self._victim is Victim.MASTER else slave]
             case _:
                 names = []
         return [self._members[name] for name in names]
@@ -257,17 +367,3 @@ def _described(state: HARuntimeInfo | MQError) -> str:
         return str(state)
     role = "master" if state.is_master else "slave"
     return f"{role} log_end={state.log_end or state.client.log_end} {state.client.reason or ''}".strip()
-
-
-def _free_ports(host: str, distances: Sequence[int], held: contextlib.ExitStack) -> int:
-    """A port that is free, as are those at these distances from it, which its process takes too."""
-    while True:
-        # Below those that outgoing connections get: a broker that was down has to get its own again.
-        port = secrets.choice(_PORTS)
-        try:
-            for distance in (0, *distances):
-                # All are held until the last is chosen, so that they differ.
-                held.enter_context(socket.create_server((host, port + distance)))
-        except OSError:
-            continue
-        return port

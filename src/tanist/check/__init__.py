@@ -19,6 +19,7 @@ from tanist.check.history import (
     Log,
     Outcome,
     Read,
+    Summed,
     Waited,
 )
 from tanist.check.judging import judge_events, judge_files
@@ -39,6 +40,7 @@ __all__ = [
     "Log",
     "Outcome",
     "Read",
+    "Summed",
     "Verdict",
     "Waited",
     "judge_events",

@@ -126,7 +126,20 @@ class Held(_Event, frozen=True):
     value: str
 
 
-Event = Began | Ended | Assigned | Read | Acked | Asked | Fault | Waited | Log | Held
+class Summed(_Event, frozen=True):
+    """At the end: the bytes ``[first, end)`` of a replica's log have this checksum.
+
+    ``queue`` is the log, written as a queue that no topic can have.
+    """
+
+    replica: str
+    queue: str
+    first: int
+    end: int
+    crc: int
+
+
+Event = Began | Ended | Assigned | Read | Acked | Asked | Fault | Waited | Log | Held | Summed
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)

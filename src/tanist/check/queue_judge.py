@@ -9,7 +9,20 @@ meanwhile, or the queue changed hands; any other may not.
 from bisect import bisect_right
 from itertools import pairwise
 
-from tanist.check.history import Acked, Asked, Assigned, Ended, Event, Fault, Held, Log, Outcome, Read, Waited
+from tanist.check.history import (
+    Acked,
+    Asked,
+    Assigned,
+    Ended,
+    Event,
+    Fault,
+    Held,
+    Log,
+    Outcome,
+    Read,
+    Summed,
+    Waited,
+)
 from tanist.check.verdict import Kind, Verdict
 
 NO_FINAL_LOG = "what was lost: the history has no final log of a master"
@@ -64,6 +77,8 @@ class QueueJudge:
         """When the acknowledged end came to be where; both rise."""
         self._groups: dict[str, _Group] = {}
         self._replicas: dict[str, _Replica] = {}
+        self._sums: dict[int, Summed] = {}
+        """By its first byte, what was the first to be said of a part of the log."""
         self._faults: set[str] = set()
         self._waited: set[str] = set()
         """The groups that had time to read all."""
@@ -94,11 +109,17 @@ class QueueJudge:
             case Held():
                 self._replica(event.replica).held[event.offset] = event.value
                 self._lies_at(event.offset, event.value, f"replica {event.replica}")
+            case Summed():
+                self._on_summed(event)
             case _:
                 pass
 
     def verdict(self) -> Verdict:
         """What is wrong with the queue, now that all of its events are known."""
+        if self._sums:
+            # A log is no queue: there is nothing else to be said of it.
+            self._verdict.counts.queues = 0
+            return self._verdict
         master = next((replica for replica in self._replicas.values() if replica.is_master), None)
         if master is None:
             self._verdict.unjudged.append(NO_FINAL_LOG)
@@ -169,6 +190,16 @@ class QueueJudge:
                 Kind.STALE,
                 event.end,
                 f"{event.process} was told that this is the end, after an ack up to {end}",
+            )
+
+    def _on_summed(self, event: Summed) -> None:
+        known = self._sums.setdefault(event.first, event)
+        if (known.end, known.crc) != (event.end, event.crc):
+            self._found(
+                Kind.DIFFERS,
+                event.first,
+                f"the bytes up to {event.end} of {event.replica} have the checksum {event.crc:08x}, "
+                f"those up to {known.end} of {known.replica} {known.crc:08x}",
             )
 
     def _on_fault(self, event: Fault) -> None:

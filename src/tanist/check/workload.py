@@ -8,12 +8,15 @@ leaves a message's fate unknown.
 import asyncio
 import itertools
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
-from tanist.check.history import Acked, Assigned, Began, Ended, Fault, Held, Log, Outcome, Read, Waited
+from tanist.admin.asking import asking
+from tanist.admin.cluster import topic_route, topic_stats
+from tanist.check.history import Acked, Asked, Assigned, Began, Ended, Fault, Held, Log, Outcome, Read, Waited
 from tanist.check.recording import Recorder, now_us
 from tanist.client import (
     ConnectFailed,
@@ -29,8 +32,12 @@ from tanist.client import (
     Start,
     TooBusy,
 )
+from tanist.client.session.wire import Wire
 from tanist.errors import lone_error
+from tanist.model.route import MASTER_ID
 from tanist.protocol.response_errors import BrokerBusy, FlowControlled, NotMaster
+
+_Answer = TypeVar("_Answer", dict[MessageQueue, int], list[ReceivedMessage])
 
 _NOT_TAKEN = (ConnectFailed, NoRoute, NotMaster, BrokerBusy, FlowControlled, TooBusy)
 """Whoever says so has stored nothing."""
@@ -38,8 +45,8 @@ _COMMIT_EVERY_US = 200_000
 _PAUSE_S = 0.02
 """After a failure, so that a cluster that is away is not asked without end."""
 _PULL_COUNT = 32
-_LAST_PULL_S = 0.5
 _WATCH_S = 0.05
+_ASK_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,6 @@ class Workload:
     plan: Plan
     _sent: int = field(default=0, init=False)
     _read: int = field(default=0, init=False)
-    _queues: set[MessageQueue] = field(default_factory=set[MessageQueue], init=False)
     _seen: set[tuple[MessageQueue, int]] = field(default_factory=set[tuple[MessageQueue, int]], init=False)
 
     _has_grown: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -109,6 +115,7 @@ class Workload:
             consumers = [
                 group.create_task(self._consume(f"c-{number}")) for number in range(self.plan.consumers)
             ]
+            asker = group.create_task(self._ask("asker"))
             watch = group.create_task(_tell(on_progress)) if on_progress is not None else None
             if self.plan.seconds is not None:
                 asyncio.get_running_loop().call_later(self.plan.seconds, self.end)
@@ -116,7 +123,7 @@ class Workload:
                 for number in range(self.plan.producers):
                     producing.create_task(self._produce(f"p-{run_id}-{number}"))
             await self._drain()
-            for task in (*consumers, watch):
+            for task in (*consumers, asker, watch):
                 if task is not None:
                     task.cancel()
 
@@ -196,15 +203,37 @@ class Workload:
                     if self.plan.read_pause_s:
                         await asyncio.sleep(self.plan.read_pause_s)
 
+    async def _ask(self, process: str) -> None:
+        """Ask the masters again and again where the queues end, as whoever starts at the end does."""
+        with Recorder(self.plan.folder / f"{process}.jsonl") as recorder:
+            async with asking() as wire:
+                while True:
+                    began_us = now_us()
+                    with suppress(MQError):
+                        for queue, end in sorted((await self._ends(wire)).items()):
+                            recorder.write(Asked(now_us(), process, _named(queue), began_us, end))
+                    await asyncio.sleep(_ASK_EVERY_S)
+
+    async def _ends(self, wire: Wire) -> dict[MessageQueue, int]:
+        """Where the queues end, as their masters say."""
+        route = await topic_route(wire, self.plan.namesrv, self.plan.topic)
+        ends: dict[MessageQueue, int] = {}
+        for broker in route.broker_datas:
+            if (address := broker.broker_addrs.get(MASTER_ID)) is not None:
+                stats = await topic_stats(wire, address, self.plan.topic)
+                ends |= {queue: found.max_offset for queue, found in stats.offset_table.items()}
+        return ends
+
     async def _drain(self) -> None:
         """Read the final log, and give the consumers time to have all of it."""
         plan = self.plan
         with Recorder(plan.folder / "final.jsonl") as recorder:
-            async with self._consumer("final", group=f"{plan.group}-final") as consumer:
+            async with self._consumer("final", group=f"{plan.group}-final") as consumer, asking() as wire:
                 consumer.pause()
+                ends = await self._in_time(lambda: self._ends(wire))
                 held = [
-                    await self._read_log(consumer, queue, recorder)
-                    for queue in sorted(self._queues, key=_named)
+                    await self._read_log(consumer, queue, end, recorder)
+                    for queue, end in sorted(ends.items())
                 ]
             with suppress(TimeoutError):
                 async with asyncio.timeout(plan.drain_s):
@@ -214,40 +243,48 @@ class Workload:
             recorder.write(Waited(now_us(), plan.group))
 
     async def _read_log(
-        self, consumer: Consumer, queue: MessageQueue, recorder: Recorder
+        self, consumer: Consumer, queue: MessageQueue, end: int, recorder: Recorder
     ) -> set[tuple[MessageQueue, int]]:
+        """Read a queue up to where its master says that it ends, however long an answer takes."""
         held: set[tuple[MessageQueue, int]] = set()
-        end = 0
-        while messages := await self._pull(consumer, queue, end):
+        offset = 0
+        while offset < end:
+            start = offset
+            messages = await self._in_time(
+                lambda start=start: consumer.pull(
+                    queue, start, max_count=_PULL_COUNT, timeout_s=self.plan.timeout_s
+                )
+            )
+            if not messages:
+                break
             for message in messages:
                 held.add((queue, message.queue_offset))
                 recorder.write(
                     Held(now_us(), "master", _named(queue), message.queue_offset, message.body.decode())
                 )
-            end = messages[-1].queue_offset + 1
-        recorder.write(Log(now_us(), "master", _named(queue), 0, end, is_master=True))
+            offset = messages[-1].queue_offset + 1
+        recorder.write(Log(now_us(), "master", _named(queue), 0, offset, is_master=True))
         return held
 
-    async def _pull(self, consumer: Consumer, queue: MessageQueue, offset: int) -> list[ReceivedMessage]:
-        """What the master has from there on. After a fault it may take a while until one is named again."""
+    async def _in_time(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """The first answer that says something. After a fault it may take a while until a master is named."""
         deadline_us = now_us() + int(self.plan.drain_s * 1e6)
         while True:
             try:
-                return await consumer.pull(queue, offset, max_count=_PULL_COUNT, timeout_s=_LAST_PULL_S)
+                answer = await ask()
             except MQError:
                 if now_us() >= deadline_us:
                     raise
-                await asyncio.sleep(_PAUSE_S)
+            else:
+                if answer or now_us() >= deadline_us:
+                    return answer
+            await asyncio.sleep(_PAUSE_S)
 
     def took(self, message: ReceivedMessage) -> None:
         """A consumer has a message."""
         self._read += 1
         self._seen.add((message.queue, message.queue_offset))
         self._has_grown.set()
-
-    def own(self, queue: MessageQueue) -> None:
-        """A queue of the topic has a reader."""
-        self._queues.add(queue)
 
 
 class _Reading:
@@ -289,7 +326,6 @@ class _Reading:
         owned = self._consumer.assignment
         for queue in owned - self._owned:
             if queue.topic == self._workload.plan.topic:
-                self._workload.own(queue)
                 self._recorder.write(Assigned(now_us(), self._process, self._group, _named(queue)))
         self._owned = owned
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import update_wrapper
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -14,6 +15,11 @@ from tanist.client.session.wire import Wire
 _T = TypeVar("_T")
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+RECORD = click.option(
+    "--record",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what --json prints into this file too.",
+)
 NAME_SERVER = click.option(
     "-n",
     "--namesrvAddr",

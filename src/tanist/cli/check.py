@@ -5,6 +5,8 @@ import logging
 import sys
 import tempfile
 import time
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,24 +17,32 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from tanist.check import Kind, Verdict, judge_files
+from tanist.check.rocketmq import running
 from tanist.check.workload import Plan, Workload
 from tanist.cli.asked import JSON
+from tanist.testing import EmbeddedBroker
 
 EXIT_ANOMALIES = 1
+_ROCKETMQ, _TANIST = "rocketmq", "tanist"
+_STARTED = ""
+"""The address of what is not there yet."""
 
 
 class _Target(click.ParamType[tuple[str, str]]):
-    """``NAME=HOST:PORT``."""
+    """``NAME=HOST:PORT``, or ``rocketmq``, which is started."""
 
-    name = "NAME=HOST:PORT"
+    name = "NAME=HOST:PORT|rocketmq"
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, str]:
+        if value == _ROCKETMQ:
+            return value, _STARTED
         name, is_given, address = value.partition("=")
         if not (name and is_given and address):
             self.fail(
-                f"{value!r} names no cluster; give NAME=HOST:PORT, such as rocketmq=127.0.0.1:9876",
+                f"{value!r} names no cluster; give NAME=HOST:PORT, such as rocketmq=127.0.0.1:9876, or "
+                f"{_ROCKETMQ}, which is started beside a broker of ours",
                 param,
                 ctx,
             )
@@ -46,7 +56,8 @@ class _Target(click.ParamType[tuple[str, str]]):
     "targets",
     multiple=True,
     type=_Target(),
-    help="A cluster to check, by a name of your choice and its name server; several are checked in turn.",
+    help="A cluster to check, by a name of your choice and its name server; several are checked in turn. "
+    "rocketmq alone starts RocketMQ out of ROCKETMQ_HOME, and a broker of ours, and checks both.",
 )
 @click.option(
     "--seconds", default=10.0, show_default=True, type=click.FloatRange(0.1), help="How long to send."
@@ -104,11 +115,18 @@ def check(
         with tempfile.TemporaryDirectory() as folder:
             root = keep or Path(folder)
             verdicts = {
-                name: _check(name, address, plan, root / name, seconds=seconds) for name, address in targets
+                name: _check(name, address, plan, root / name, seconds=seconds)
+                for name, address in _with_ours(targets)
             }
     show_verdicts(verdicts, as_json=as_json)
     if not all(verdict.is_sound for verdict in verdicts.values()):
         sys.exit(EXIT_ANOMALIES)
+
+
+def _with_ours(targets: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    """A RocketMQ that is started is there to be compared, so it does not come alone."""
+    is_compared = (_ROCKETMQ, _STARTED) in targets and _TANIST not in dict(targets)
+    return [(_TANIST, _STARTED), *targets] if is_compared else list(targets)
 
 
 def _files(histories: tuple[Path, ...]) -> list[Path]:
@@ -132,7 +150,25 @@ def _check(name: str, address: str, plan: Plan, folder: Path, *, seconds: float)
     """Write a history against one cluster and judge it."""
     if any(folder.glob("*.jsonl")):
         raise click.UsageError(f"{folder} holds a history already; give --keep another folder")
-    workload = Workload(replace(plan, namesrv=address, folder=folder))
+    with ExitStack() as stack:
+        namesrv = address or stack.enter_context(_started(name))
+        return _judge(_write(name, replace(plan, namesrv=namesrv, folder=folder), seconds=seconds))
+
+
+@contextmanager
+def _started(name: str) -> Generator[str]:
+    """A broker of ours, or RocketMQ's, while the block lasts; gives the address of its name server."""
+    if name == _TANIST:
+        with EmbeddedBroker() as broker:
+            yield broker.namesrv
+        return
+    with tempfile.TemporaryDirectory(prefix="tanist-rocketmq-") as home, running(Path(home)) as namesrv:
+        yield namesrv
+
+
+def _write(name: str, plan: Plan, *, seconds: float) -> list[Path]:
+    """Write a history against a cluster that is there; gives its files."""
+    workload = Workload(plan)
     began_s = time.monotonic()
     with _progress() as progress:
         task = progress.add_task(name, total=seconds, detail="")
@@ -144,8 +180,7 @@ def _check(name: str, address: str, plan: Plan, folder: Path, *, seconds: float)
 
         # The history tells better than log lines how the clients fare while something is broken.
         logging.getLogger("tanist.client").setLevel(logging.ERROR)
-        files = asyncio.run(workload.run(tell))
-    return _judge(files)
+        return asyncio.run(workload.run(tell))
 
 
 def _progress() -> Progress:

@@ -3,13 +3,14 @@
 import os
 import sys
 import time
+from pathlib import Path
 
 import click
 import msgspec
 from rich.console import Console
 from rich.progress import Progress
 
-from tanist.cli.asked import JSON
+from tanist.cli.asked import JSON, RECORD
 from tanist.sim import WORLDS, Story, tell, tell_many
 
 EXIT_BROKEN = 1
@@ -30,7 +31,17 @@ EXIT_BROKEN = 1
 @click.option("--jobs", default=os.cpu_count() or 1, show_default="all cores", type=click.IntRange(1, 256))
 @click.option("--trace", is_flag=True, help="Tell the story of --seed instead.")
 @JSON
-def sim(*, worlds: tuple[str, ...], seed: int, count: int, jobs: int, trace: bool, as_json: bool) -> None:
+@RECORD
+def sim(
+    *,
+    worlds: tuple[str, ...],
+    seed: int,
+    count: int,
+    jobs: int,
+    trace: bool,
+    as_json: bool,
+    record: Path | None,
+) -> None:
     """Run the machines of the brokers on a virtual clock, network and registry, and look for a broken rule.
 
     The same seed gives the same history: `tanist sim --world reading --seed 17 --trace` tells it again. Exit
@@ -41,26 +52,33 @@ def sim(*, worlds: tuple[str, ...], seed: int, count: int, jobs: int, trace: boo
         stories = [tell(world, seed) for world in asked]
         _show_traces(stories, as_json=as_json)
     else:
-        stories = _run(asked, range(seed, seed + count), jobs=jobs, as_json=as_json)
+        stories = _run(asked, range(seed, seed + count), jobs=jobs, as_json=as_json, record=record)
     if any(story.broken is not None for story in stories):
         sys.exit(EXIT_BROKEN)
 
 
-def _run(worlds: tuple[str, ...], seeds: range, *, jobs: int, as_json: bool) -> list[Story]:
+def _run(
+    worlds: tuple[str, ...], seeds: range, *, jobs: int, as_json: bool, record: Path | None
+) -> list[Story]:
     began_s = time.monotonic()
     with Progress(console=Console(stderr=True), transient=True) as progress:
         told = tell_many(worlds, seeds, jobs=jobs)
         stories = list(progress.track(told, total=len(worlds) * len(seeds), description="histories"))
     took_s = time.monotonic() - began_s
     broken = [story for story in stories if story.broken is not None]
+    found = {
+        "worlds": worlds,
+        "firstSeed": seeds.start,
+        "histories": len(stories),
+        "switches": sum(story.switches for story in stories),
+        "seconds": round(took_s, 3),
+        "broken": [{"world": each.world, "seed": each.seed, "rule": each.broken} for each in broken],
+    }
+    told = msgspec.json.format(msgspec.json.encode(found), indent=2)
+    if record is not None:
+        record.write_bytes(told)
     if as_json:
-        found = {
-            "histories": len(stories),
-            "switches": sum(story.switches for story in stories),
-            "seconds": round(took_s, 3),
-            "broken": [{"world": each.world, "seed": each.seed, "rule": each.broken} for each in broken],
-        }
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        click.echo(told)
         return stories
     for story in broken:
         click.echo(f"{story.world} seed {story.seed}: {story.broken}")

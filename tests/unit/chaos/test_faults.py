@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tanist.chaos.faults import Fault, Promise, faults_of, forgotten_s, promise_of
+from tanist.chaos.lots import Victim, draw
 from tanist.chaos.modes import Layout, Mode, plan_members
 
 
@@ -18,7 +19,7 @@ def layout(**changes: str) -> Layout:
         controller_port=9878,
         broker_ports=(10911, 11911),
         registry="10.0.0.254:7000",
-        replication="10.0.0.254:7001",
+        relay="10.0.0.253",
         **changes,
     )
 
@@ -26,7 +27,19 @@ def layout(**changes: str) -> Layout:
 @pytest.mark.parametrize("mode", Mode)
 def test_a_registry_is_broken_only_where_there_is_one(mode: Mode) -> None:
     assert (Fault.KILL_REGISTRY in faults_of(mode)) == mode.has_registry
-    assert (Fault.FLAKY_REPLICATION in faults_of(mode)) == mode.has_fixed_roles
+    assert Fault.FLAKY_REPLICATION in faults_of(mode)
+
+
+def test_every_mode_has_sixteen_faults_and_all_of_them_eighty() -> None:
+    counts = [len(faults_of(mode)) for mode in Mode]
+    assert min(counts) >= 16
+    assert sum(counts) >= 80
+
+
+def test_only_a_mode_with_zookeeper_has_its_leader_struck() -> None:
+    assert [mode for mode in Mode if Fault.KILL_ZOOKEEPER_LEADER in faults_of(mode)] == [
+        Mode.AUTO_SWITCH_ZOOKEEPER
+    ]
 
 
 @pytest.mark.parametrize(
@@ -54,6 +67,25 @@ def test_strangers_keep_nobody_from_work(mode: Mode) -> None:
     assert promise_of(mode, Fault.HOSTILE_PEERS) == Promise(sends=True, reads=True)
 
 
+@pytest.mark.parametrize("mode", Mode)
+def test_a_full_disk_stops_the_sends_of_whose_it_is(mode: Mode) -> None:
+    assert promise_of(mode, Fault.FULL_DISK, Victim.MASTER) == Promise(sends=False, reads=True)
+    assert promise_of(mode, Fault.FULL_DISK, Victim.SLAVE) == promise_of(mode, Fault.KILL_SLAVE)
+
+
+def test_a_rolling_restart_interrupts_nobody_where_a_master_is_elected() -> None:
+    assert promise_of(Mode.AUTO_SWITCH, Fault.RESTART_ALL) == Promise(sends=True, reads=True)
+    assert promise_of(Mode.SLAVE_CONSUMPTION, Fault.RESTART_ALL).reads
+
+
+def test_a_seed_sets_the_moment_and_the_victim() -> None:
+    lots = [draw(seed) for seed in range(40)]
+    assert lots == [draw(seed) for seed in range(40)]
+    assert {lot.victim for lot in lots} == set(Victim)
+    assert len({lot.moment for lot in lots}) == len(lots)
+    assert all(0.5 <= lot.moment < 1.5 for lot in lots)
+
+
 def test_offsets_are_forgotten_only_where_no_replica_goes_on() -> None:
     assert forgotten_s(Mode.CLASSIC_SYNC, Fault.KILL_MASTER) > 0
     assert forgotten_s(Mode.AUTO_SWITCH, Fault.KILL_MASTER) == 0
@@ -64,7 +96,8 @@ def test_brokers_find_their_registry_and_their_master_through_the_proxies() -> N
     (_, controller), brokers = plan_members(Mode.SLAVE_CONSUMPTION, layout())
     assert controller.settings["listenPort"] == "9878"
     assert {broker.settings["coordinator"] for broker in brokers} == {"tanist://10.0.0.254:7000"}
-    assert brokers[1].settings["haMasterAddress"] == "10.0.0.254:7001"
+    assert brokers[1].settings["haMasterAddress"] == "10.0.0.253:10912"
+    assert {broker.settings["brokerIP2"] for broker in brokers} == {"10.0.0.253"}
     assert brokers[0].settings["bindAddress"] == "10.0.0.1"
 
 

@@ -21,6 +21,7 @@ from tanist.check import (
     Log,
     Outcome,
     Read,
+    Summed,
     Waited,
     judge_events,
     judge_files,
@@ -176,6 +177,20 @@ def test_a_replica_with_another_message_differs() -> None:
         Log(LAST, "a:1", QUEUE, 0, 1, is_master=False),
     ]
     assert kinds([*sends(1), *other, *final(1)]) == {Kind.DIFFERS, Kind.TWO_VALUES}
+
+
+@pytest.mark.parametrize(
+    ("end", "crc", "found"), [(10, 7, set[Kind]()), (10, 8, {Kind.DIFFERS}), (9, 7, {Kind.DIFFERS})]
+)
+def test_logs_are_compared_down_to_their_bytes(end: int, crc: int, found: set[Kind]) -> None:
+    sums: list[Event] = [
+        Summed(LAST, "a:0", "log@broker-a", 0, 10, 7),
+        Summed(LAST, "a:1", "log@broker-a", 0, end, crc),
+    ]
+    verdict = judge_events([*sends(3), *final(3), *sums])
+    assert set(verdict.anomaly_counts) == found
+    assert verdict.counts.queues == 1
+    assert not verdict.unjudged
 
 
 def test_a_delivery_that_comes_again_out_of_nothing_is_one_too_many() -> None:
