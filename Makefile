@@ -30,9 +30,10 @@ test: setup ## Run the tests on all cores; ARGS="tests/unit -k name" picks some
 
 check: lint layers types test behaviours ## Run all that has to pass before a commit
 
-lint: setup ## Check the format and the ruff rules
+lint: setup ## Check the format, the ruff rules, and with bandit what is unsafe
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	$(BIN)/bandit --quiet --recursive -ll src
 
 format: setup ## Format the code and mend what ruff can mend
 	$(BIN)/ruff format

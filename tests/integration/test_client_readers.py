@@ -172,6 +172,7 @@ def test_the_queues_of_others_are_left_to_them_until_they_have_come_to_the_next_
 
 
 @pytest.mark.behaviour("S3-53")
+@pytest.mark.known_bug("RMQ #1390", "RMQ #7790")
 def test_at_hand_back_a_consumer_keeps_its_queues_and_reads_nothing_twice() -> None:
     async def scenario(group: PlayedReaders, consumer: Consumer, handled: Handled) -> None:
         switch(group)

@@ -110,6 +110,7 @@ def test_a_member_says_that_it_moved_and_what_it_took_first(states: States, rece
     run_virtually(scenario())
 
 
+@pytest.mark.known_bug("stuck reset")
 def test_an_order_that_is_told_again_moves_nothing_again(states: States, receipts: Receipts) -> None:
     async def scenario() -> None:
         async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
@@ -249,6 +250,7 @@ def test_a_member_that_does_not_read_the_topic_has_moved_none_of_its_queues(
 
 
 @pytest.mark.behaviour("S4-29", "S4-30")
+@pytest.mark.known_bug("stuck reset")
 def test_a_broadcasting_member_goes_where_it_was_told_before_it_had_taken_its_queues(
     states: States, receipts: Receipts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

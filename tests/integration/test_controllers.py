@@ -146,6 +146,7 @@ def test_a_leader_in_doubt_promises_nothing_and_sees_to_what_happened_when_it_is
     in_time(scenario())
 
 
+@pytest.mark.known_bug("RMQ #7689")
 def test_a_death_that_was_told_to_a_follower_is_known_when_it_leads(tmp_path: Path) -> None:
     async def scenario() -> None:
         master = PlayedReplica(1, session="s1")

@@ -189,6 +189,7 @@ def test_who_is_told_success_finds_the_message_on_the_slave(tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("twin")
 @pytest.mark.behaviour("S1-109", "S1-110", "S1-113", "S1-125")
+@pytest.mark.known_bug("RMQ #1390", "RMQ #7790")
 def test_what_a_producer_is_told_follows_its_slave(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with group(tmp_path) as brokers:

@@ -125,6 +125,7 @@ def test_both_go_on_after_a_restart_of_each(tmp_path: Path) -> None:
     assert LogOnDisk.read(tmp_path / "slave").record_count == 3000
 
 
+@pytest.mark.known_bug("KIP-966")
 def test_a_slave_that_promises_its_disk_acks_what_is_on_it(tmp_path: Path) -> None:
     with _pair(tmp_path, slave={"haAckMode": "flushed"}) as (master, _):
         send_messages(master.address, 1000, first=0)

@@ -16,6 +16,7 @@ def _marked(path: Path) -> ParameterSet:
 
 
 @pytest.mark.parametrize("path", [_marked(path) for path in PATHS])
+@pytest.mark.known_bug("lost read flag")
 def test_a_scenario_comes_to_its_transcript(path: Path) -> None:
     scenario = read_scenario(path)
     stage = SimStage(scenario.slaves, scenario.checks)

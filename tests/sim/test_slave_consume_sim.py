@@ -21,6 +21,7 @@ FEW_SEEDS = range(40)
 
 
 @pytest.mark.behaviour("S3-15", "S3-22", "S3-26", "S3-37", "S3-45", "S3-54")
+@pytest.mark.known_bug("lost read flag")
 def test_in_no_history_two_are_read_at_once_or_an_offset_is_lost_and_all_end_with_the_master() -> None:
     histories = [walk(seed) for seed in SEEDS]
     assert [(each.seed, each.broken) for each in histories if each.broken is not None] == []

@@ -1,21 +1,34 @@
 """Everything that reads bytes of others, as functions of bytes that a fuzzer can call.
 
 A target takes any bytes at all. What its module may say of them is its own error and nothing else; whatever
-else comes out is a finding. Pure: no sockets and no files.
+else comes out is a finding. No sockets, and files only where a whole file is what is read.
 """
 
+import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import Message
+
 from tanist.broker.acl.plain_acl import parse_plain_acl
 from tanist.broker.acl.rules import make_rules
+from tanist.broker.resets.order_file import decode_order
+from tanist.broker.slave_consume.notes import decode_master_note, decode_slave_note
 from tanist.broker.sql import BadExpression, compile_condition
+from tanist.client.tracing.trace_format import decode_traces
 from tanist.config.properties import parse_properties
+from tanist.console.errors import BadRequest
+from tanist.console.web.actions import read_request
+from tanist.console.web.changes import TopicUpdate
 from tanist.controller.group_record import BadGroupRecord, decode_group
-from tanist.errors import ConfigError, RemoteProtocolError
+from tanist.coord.remote_messages import decode_changes
+from tanist.errors import ConfigError, RemoteProtocolError, StoreError
+from tanist.model.reading import BadReadingRecord, decode_assignment, decode_presence, decode_read_record
 from tanist.model.subscription import subscribe
 from tanist.protocol.batch import decode_batch
 from tanist.protocol.bodies.client import decode_heartbeat
@@ -46,7 +59,11 @@ from tanist.protocol.queue_entry import decode_entries as decode_queue_entries
 from tanist.protocol.queue_entry import find_run
 from tanist.protocol.record import check_record, decode_record
 from tanist.protocol.signature import is_signed
+from tanist.store.checkpoint import FILE_BYTES, decode_checkpoint, encode_checkpoint
+from tanist.store.deletions import decode_deletions
 from tanist.store.epoch_file import decode_epochs
+from tanist.store.truncation import decode_note
+from tests.support.messages import SMALL, TOPIC, kill, open_store
 
 CORPUS: Final = Path(__file__).parents[1] / "data" / "fuzz"
 """A folder a target, with inputs that once were findings or are worth to begin with."""
@@ -172,6 +189,54 @@ def _queue(data: bytes) -> None:
     find_run(whole)
 
 
+def _all_of(
+    *decoders: Callable[[bytes], object], error: type[Exception] = RemoteProtocolError
+) -> Callable[[bytes], None]:
+    def decode(data: bytes) -> None:
+        for decoder in decoders:
+            with suppress(error):
+                decoder(data)
+
+    return decode
+
+
+def _checkpoint(data: bytes) -> None:
+    encode_checkpoint(decode_checkpoint(data.ljust(FILE_BYTES, b"\0")[:FILE_BYTES]))
+
+
+def _note(data: bytes) -> None:
+    assert (decode_note(data) or 0) >= 0
+
+
+def _console(data: bytes) -> None:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": data, "more_body": False}
+
+    for path in ("/topics", "/api/v1/topics"):
+        scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"host", b"console")]}
+        reading = read_request(Request(scope, receive), TopicUpdate)
+        # Nothing in it waits, so that it needs no event loop.
+        with suppress(StopIteration, HTTPException, BadRequest):
+            reading.send(None)
+
+
+def _opened_with(folder: str, size_bytes: int) -> Callable[[bytes], None]:
+    """Open a store that has nothing but this in one file of an index."""
+
+    def open_it(data: bytes) -> None:
+        with tempfile.TemporaryDirectory() as home:
+            path = Path(home) / folder
+            path.parent.mkdir(parents=True)
+            path.write_bytes(data.ljust(size_bytes, b"\0")[:size_bytes])
+            kill(open_store(Path(home)))
+
+    return open_it
+
+
+_QUEUE_FILE = f"consumequeue/{TOPIC}/0/{0:020d}"
+_INDEX_FILE = "index/20260101000000000"
+_INDEX_BYTES = 40 + SMALL.max_hash_slot_num * 4 + SMALL.max_index_num * 20
+
 TARGETS: Final[Mapping[str, Target]] = {
     "frames": Target(_frames),
     "json-header": Target(lambda data: decode_json_header(data, _NOTHING)),
@@ -197,6 +262,19 @@ TARGETS: Final[Mapping[str, Target]] = {
     "epoch-file": Target(decode_epochs),
     "queue-entries": Target(_queue),
     "index-header": Target(decode_index_header),
+    "queue-file": Target(_opened_with(_QUEUE_FILE, SMALL.mapped_file_size_consume_queue), (StoreError,)),
+    "index-file": Target(_opened_with(_INDEX_FILE, _INDEX_BYTES), (StoreError,)),
+    "checkpoint": Target(_checkpoint),
+    "truncation-note": Target(_note),
+    "deleted-topics": Target(decode_deletions),
+    "reset-order": Target(decode_order),
+    "registry-changes": Target(decode_changes, (RemoteProtocolError, ValueError)),
+    "reading-notes": Target(_all_of(decode_slave_note, decode_master_note)),
+    "reading-records": Target(
+        _all_of(decode_assignment, decode_presence, decode_read_record, error=BadReadingRecord)
+    ),
+    "traces": Target(_text(decode_traces)),
+    "console-body": Target(_console),
     "group-record": Target(lambda data: decode_group(data, path="/groups/g"), (BadGroupRecord,)),
     "sql": Target(_text(_condition), (BadExpression,)),
     "tags": Target(_text(lambda text: subscribe("T", text, sub_version=1)), (ValueError,)),

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from tanist.protocol.java_json import BAD_JSON
 from tanist.store.disk import Disk
 
 _log = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ class JsonLines(Generic[EntryT]):
                 break
             try:
                 entries.append(msgspec.json.decode(line, type=self._type))
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except BAD_JSON:
                 damaged_count += 1
         if damaged_count:
             _log.warning("lines are damaged path=%s count=%d", self._path, damaged_count)

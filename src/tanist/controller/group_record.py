@@ -9,6 +9,7 @@ import msgspec
 
 from tanist.errors import MQError, ResponseError
 from tanist.protocol.codes import ResponseCode
+from tanist.protocol.java_json import BAD_JSON
 
 GROUPS_PATH = "/groups"
 FIRST_BROKER_ID = 1
@@ -103,7 +104,7 @@ def decode_group(value: bytes, *, path: str) -> GroupRecord:
     """Read what the registry has. Raises BadGroupRecord."""
     try:
         return _DECODER.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError, AssertionError) as error:
+    except (*BAD_JSON, AssertionError) as error:
         raise BadGroupRecord(f"{path} in the registry is no record of a replica group: {error}") from error
 
 

@@ -23,6 +23,7 @@ from tanist.clock import Clock
 from tanist.coord import Check, Conflict, Create, Put, Registry, RegistryUnavailable, SessionState
 from tanist.errors import ResponseError
 from tanist.protocol.codes import ResponseCode
+from tanist.protocol.java_json import BAD_JSON
 
 LEADER_PATH = "/leader"
 TERM_PATH = "/term"
@@ -244,6 +245,6 @@ def _read_leader(value: bytes) -> _Leader | None:
     """Who leads; None if that can not be read, so that it is somebody else."""
     try:
         return msgspec.json.decode(value, type=_Leader)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BAD_JSON as error:
         _log.error("record can not be read path=%s error=%s", LEADER_PATH, error)
         return None

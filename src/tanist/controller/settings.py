@@ -15,7 +15,8 @@ UPDATABLE_KEYS = frozenset({"enableElectUncleanMaster", "notifyBrokerRoleChanged
 """What may be changed over the wire, unless ``configBlackList`` names it. A list of what may be, not of what
 may not, for the reasons that the name server has."""
 
-_WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  They are refused as addresses to be reached at.
+# They are refused as addresses to be reached at.
+_WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  # nosec B104
 
 
 class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -30,6 +30,8 @@ from tanist.errors import ForeignFile, StoreLocked
 # What SQLite keeps in the header of a file to tell whose it is.
 _APPLICATION_ID = int.from_bytes(b"TnRg")
 _LAYOUT_VERSION = 2
+_MADE = "made\n"
+"""Stands in the lock's file once there is a registry: an empty file beside it is then a lost one."""
 
 # owner: the session that an ephemeral record goes with; null for one that stays.
 _LAYOUT = """
@@ -92,7 +94,12 @@ class RecordFile:
         try:
             database = sqlite3.connect(path, isolation_level=None)
             try:
+                if lock.read() == _MADE and not path.stat().st_size:
+                    raise _damaged(path, "it is empty, and it had been made before")
                 _prepare(path, database)
+                lock.seek(0)
+                lock.write(_MADE)
+                lock.flush()
             except BaseException:
                 database.close()
                 raise
@@ -222,7 +229,8 @@ class RecordFile:
 
 
 def _take_lock(path: Path) -> IO[str]:
-    lock = path.with_name(f"{path.name}.lock").open("w")
+    lock = path.with_name(f"{path.name}.lock").open("a+")
+    lock.seek(0)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -238,6 +246,8 @@ def _prepare(path: Path, database: sqlite3.Connection) -> None:
     for (found,) in database.execute("PRAGMA integrity_check"):
         if found != "ok":
             raise _damaged(path, found)
+    if path.stat().st_size % _pragma(database, "page_size"):
+        raise _damaged(path, "it does not end with a whole page")
     application, layout = (_pragma(database, name) for name in ("application_id", "user_version"))
     is_new = application == 0 and not database.execute("SELECT 1 FROM sqlite_schema").fetchone()
     is_known = application == _APPLICATION_ID and 0 < layout <= _LAYOUT_VERSION

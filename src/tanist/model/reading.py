@@ -170,5 +170,5 @@ def decode_read_record(data: bytes) -> ReadRecord:
 def _decode(data: bytes, kind: type[_T]) -> _T:
     try:
         return msgspec.json.decode(data, type=kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadReadingRecord(f"{data[:200]!r} is no {kind.__name__}: {error}") from error

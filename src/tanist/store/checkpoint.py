@@ -18,9 +18,9 @@ MARGIN_MS = 3_000
 
 # log_timestamp_ms, queue_timestamp_ms, index_timestamp_ms, master_flushed_to, confirmed_to
 _STAMPS = struct.Struct(">qqqqq")
-# mark, indexed_to, flushed_to, checksum of all before it
-_OFFSETS = struct.Struct(">8sqqi")
-_MARK = b"TanistCP"
+# mark, indexed_to, flushed_to, queue_total (-1: not known), checksum of all before it
+_OFFSETS = struct.Struct(">8sqqqi")
+_MARK = b"TanistC2"
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -29,7 +29,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     The index lags on purpose: after a crash RocketMQ deletes every index file that holds a later
     message, and can be told (``messageIndexSafe``) to build the index again from that time on.
 
-    Behind them, where RocketMQ looks at nothing, Tanist keeps two offsets that say the same exactly.
+    Behind them, where RocketMQ looks at nothing, Tanist keeps two offsets that say the same exactly, and how
+    much the queues had by then.
     They do not count once RocketMQ has changed the times before them.
     """
 
@@ -43,6 +44,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """A record begins here, and all before it is on disk, in the log and in the indexes."""
     flushed_to: int | None = None
     """All before this is on disk in the log."""
+    queue_total: int | None = None
+    """What the next offsets of all queues added up to when they had all before ``indexed_to``."""
 
     @property
     def recover_from_ms(self) -> int:
@@ -60,16 +63,22 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     )
     if checkpoint.indexed_to is None or checkpoint.flushed_to is None:
         return stamps + bytes(_OFFSETS.size)
-    marked = _OFFSETS.pack(_MARK, checkpoint.indexed_to, checkpoint.flushed_to, 0)[:-4]
+    queue_total = -1 if checkpoint.queue_total is None else checkpoint.queue_total
+    marked = _OFFSETS.pack(_MARK, checkpoint.indexed_to, checkpoint.flushed_to, queue_total, 0)[:-4]
     return stamps + marked + struct.pack(">i", crc32(stamps + marked))
 
 
 def decode_checkpoint(data: bytes) -> Checkpoint:
     stamps = _STAMPS.unpack_from(data)
-    mark, indexed_to, flushed_to, checksum = _OFFSETS.unpack_from(data, _STAMPS.size)
+    mark, indexed_to, flushed_to, queue_total, checksum = _OFFSETS.unpack_from(data, _STAMPS.size)
     if mark != _MARK or checksum != crc32(data[: _STAMPS.size + _OFFSETS.size - 4]):
         return Checkpoint(*stamps)
-    return msgspec.structs.replace(Checkpoint(*stamps), indexed_to=indexed_to, flushed_to=flushed_to)
+    return msgspec.structs.replace(
+        Checkpoint(*stamps),
+        indexed_to=indexed_to,
+        flushed_to=flushed_to,
+        queue_total=None if queue_total < 0 else queue_total,
+    )
 
 
 def load_checkpoint(disk: Disk, path: Path) -> Checkpoint:

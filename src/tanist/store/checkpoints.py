@@ -75,6 +75,7 @@ class Checkpoints:
         index_stamp_ms: int,
         indexed_to: int,
         flushed_to: int,
+        queue_total: int,
         dirty_paths: Sequence[Path],
         confirmed_to: int | None = None,
     ) -> PendingCheckpoint:
@@ -88,6 +89,7 @@ class Checkpoints:
             index_timestamp_ms=index_stamp_ms,
             indexed_to=indexed_to,
             flushed_to=flushed_to,
+            queue_total=queue_total,
             # With fixed roles nothing is confirmed, and what RocketMQ left there stays.
             confirmed_to=self.saved.confirmed_to if confirmed_to is None else confirmed_to,
         )
@@ -117,6 +119,7 @@ class Checkpoints:
                     saved,
                     indexed_to=min(saved.indexed_to, log_offset),
                     flushed_to=min(saved.flushed_to, log_offset),
+                    queue_total=saved.queue_total if saved.indexed_to <= log_offset else None,
                     confirmed_to=min(saved.confirmed_to, log_offset),
                 )
             )

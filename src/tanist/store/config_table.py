@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from tanist.errors import RemoteProtocolError
 from tanist.protocol.bodies.base import Body, encode_body
 from tanist.protocol.bodies.sync import (
     ConsumerOffsetTable,
@@ -27,6 +28,15 @@ FILE_NAMES: dict[type[Body], str] = {
     ConsumerOffsetTable: "consumerOffset.json",
     DelayOffsetTable: "delayOffset.json",
 }
+
+_CONTENT: dict[type[Body], bytes] = {
+    TopicConfigTable: b'"topicConfigTable"',
+    SubscriptionGroupTable: b'"subscriptionGroupTable"',
+    ConsumerOffsetTable: b'"offsetTable"',
+    DelayOffsetTable: b'"offsetTable"',
+}
+"""What stands in every such file. Fields that nobody knows are passed over, so a table whose name is damaged
+would be an empty one."""
 
 TableT = TypeVar("TableT", TopicConfigTable, SubscriptionGroupTable, ConsumerOffsetTable, DelayOffsetTable)
 
@@ -60,4 +70,7 @@ class ConfigTable(Generic[TableT]):
         return None if table is self._on_disk else lambda: self.save(table)
 
     def _decode(self, data: bytes) -> TableT:
-        return decode_java_json(data, self._type, is_trusted=True)
+        table = decode_java_json(data, self._type, is_trusted=True)
+        if (name := _CONTENT[self._type]) not in data:
+            raise RemoteProtocolError(f"it has no {name.decode()}")
+        return table

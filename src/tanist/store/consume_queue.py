@@ -158,9 +158,24 @@ class ConsumeQueue:
 
         Only recovery asks, before anything is appended.
         """
-        assert not self._unwritten
-        end = self.max_offset if self.indexed_to <= log_offset else self._end_of(_lies_before(log_offset))
+        end = self.end_before(log_offset)
         return QueueOffset(end - 1) if end > self._first_offset else None
+
+    def end_before(self, log_offset: int) -> QueueOffset:
+        """One past the last entry of a message before a log offset. Only recovery asks."""
+        assert not self._unwritten
+        return self.max_offset if self.indexed_to <= log_offset else self._end_of(_lies_before(log_offset))
+
+    def has_hole_before(self, log_offset: int) -> bool:
+        """Whether a file that must be full has zeros where it begins or ends. Only recovery asks.
+
+        To look at each entry would take as long as to build the queue again.
+        """
+        end = self.end_before(log_offset)
+        count = self._file_bytes // ENTRY_BYTES
+        firsts = [start // ENTRY_BYTES for start in self._starts]
+        ends = [offset for first in firsts if first + count <= end for offset in (first, first + count - 1)]
+        return not all(self.entry(offset).is_written for offset in ends)
 
     # Writing
 

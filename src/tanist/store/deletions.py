@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from tanist.errors import RemoteProtocolError
+from tanist.protocol.java_json import BAD_JSON
 from tanist.store.backed_file import BackedFile
 from tanist.store.disk import Disk
 
@@ -33,7 +34,7 @@ class Deletions:
         return self._places
 
     def load(self) -> None:
-        self._places = self._file.load(_decode) or {}
+        self._places = self._file.load(decode_deletions) or {}
 
     def first_kept(self, topic: str, log_start: int) -> int:
         """The first byte of the log in which the topic may have a message."""
@@ -62,8 +63,9 @@ class Deletions:
             self._places = places
 
 
-def _decode(data: bytes) -> dict[str, int]:
+def decode_deletions(data: bytes) -> dict[str, int]:
+    """Raises RemoteProtocolError for anything but a table of places by topic."""
     try:
         return msgspec.json.decode(data, type=dict[str, int])
-    except msgspec.DecodeError as error:
+    except BAD_JSON as error:
         raise RemoteProtocolError(f"no table of deleted topics: {error}") from error

@@ -52,6 +52,21 @@ class Queues:
         """One past the last log byte that any queue points at; 0 if all are empty."""
         return max((queue.indexed_to for queue in self._queues.values()), default=0)
 
+    @property
+    def total(self) -> int:
+        """What the next offsets of all queues add up to: it shows that one has lost entries at its end."""
+        return sum(queue.max_offset for queue in self._queues.values())
+
+    def total_before(self, log_offset: int) -> int | None:
+        """The same of the entries before a log offset; None if a file is missing some that it had to have.
+
+        Only recovery asks, before anything is appended.
+        """
+        queues = self._queues.values()
+        if any(queue.has_hole_before(log_offset) for queue in queues):
+            return None
+        return sum(queue.end_before(log_offset) for queue in queues)
+
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         return self._queues.get((topic, queue_id))
 

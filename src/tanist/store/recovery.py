@@ -139,6 +139,12 @@ def trusted_to(segments: Segments, queues: Queues, checkpoint: Checkpoint, *, wa
     if not len(queues):
         # Nothing is indexed: perhaps somebody deleted the queues so that they are built again.
         return segments.start
+    if checkpoint.indexed_to is not None and checkpoint.queue_total is not None:
+        found = queues.total_before(checkpoint.indexed_to)
+        if found != checkpoint.queue_total:
+            # Who trusted them would give the same offsets to other messages.
+            _log.warning("queues have lost entries expected=%d found=%s", checkpoint.queue_total, found)
+            return segments.start
     if was_closed:
         start = _start_after_close(segments, queues.indexed_to)
     else:

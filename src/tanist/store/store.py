@@ -456,7 +456,8 @@ class MessageStore:
             index_stamp_ms=self.index.full_to_ms,
             indexed_to=self.dispatcher.dispatched_to,
             # A record must end where a checkpoint says that all is durable, else its half would look damaged.
-            flushed_to=self.log.log_end if self.log.ends_with_record else self.dispatcher.dispatched_to,
+            flushed_to=self.whole_to,
+            queue_total=self.queues.total,
             confirmed_to=self.dispatcher.confirmed_log_end,
             dirty_paths=[*self.queues.take_dirty(), *self.index.take_dirty()],
         )

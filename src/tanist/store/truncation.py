@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 NOTE_NAME = "truncation"
 """The note's file in the store's root. RocketMQ ignores it."""
+_MAX_DIGITS = 19
+"""Of a log offset, which has 63 bits."""
 
 
 def read_note(disk: Disk, root: Path) -> int | None:
@@ -26,11 +28,18 @@ def read_note(disk: Disk, root: Path) -> int | None:
     if not disk.exists(path):
         return None
     text = disk.read(path)
-    if not text.strip().isdigit():
+    log_offset = decode_note(text)
+    if log_offset is None:
         raise CorruptRecord(
             path, 0, f"it holds {text[:32]!r} and no log offset; see where the log must end, and delete it"
         )
-    return int(text)
+    return log_offset
+
+
+def decode_note(text: bytes) -> int | None:
+    """The log offset in a note; None if it holds none."""
+    digits = text.strip()
+    return int(digits) if digits.isdigit() and len(digits) <= _MAX_DIGITS else None
 
 
 class Truncation:

@@ -132,6 +132,25 @@ def test_a_broker_without_role_writes_nothing_of_its_own(tmp_path: Path) -> None
     asyncio.run(scenario())
 
 
+@pytest.mark.known_bug("RMQ #4771")
+def test_a_new_master_takes_groups_back_that_stand_behind_the_end_of_its_log(tmp_path: Path) -> None:
+    """Else they would pass over what it takes next."""
+
+    async def scenario() -> None:
+        async with role_broker(tmp_path) as broker:
+            await broker.reign(1)
+            assert await send(broker) == R.SUCCESS
+            await until(lambda: bool(bodies_of(broker)))
+            broker.state.offsets.commit("behind", TOPIC, 0, 1)
+            broker.state.offsets.commit("ahead", TOPIC, 0, 7)
+            await broker.follow(2)
+            await broker.reign(3)
+            found = [broker.state.offsets.find(group, TOPIC, 0) for group in ("behind", "ahead")]
+            assert found == [1, 1]
+
+    asyncio.run(scenario())
+
+
 def test_a_master_that_may_acknowledge_nothing_delivers_and_notes_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with role_broker(tmp_path) as broker:

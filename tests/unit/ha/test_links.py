@@ -221,6 +221,7 @@ def test_a_log_that_is_no_prefix_is_refused_with_the_reason_on_both_sides(
     assert LOG[:50] not in master.sent
 
 
+@pytest.mark.known_bug("RMQ #3388")
 def test_a_slave_below_the_masters_first_byte_is_refused() -> None:
     master = MasterSide(Bytes(LOG, start=2048))
     slave = SlaveSide(Bytes(LOG[:100]), incarnation=INCARNATION)
@@ -366,6 +367,20 @@ def test_both_sides_send_a_heartbeat_after_five_quiet_seconds() -> None:
     assert beat == encode_heartbeat(Heartbeat(LogOffset(len(LOG)), 0, LogOffset(len(LOG))))
     assert slave.tick(HEARTBEAT_S - 0.1) == b""
     assert slave.tick(HEARTBEAT_S) == encode_heartbeat(Heartbeat(LogOffset(len(LOG)), 0, LogOffset(0)))
+
+
+@pytest.mark.known_bug("RMQ #1082")
+def test_a_link_without_traffic_is_kept_for_as_long_as_both_ends_are_there() -> None:
+    master, slave = _transferring()
+    for now_s in range(1, 61):
+        to_slave = master.do(master.link.on_tick(log_end=len(LOG), now_s=now_s), now_s)
+        to_master = slave.tick(now_s)
+        if to_slave:
+            to_master += slave.hear(to_slave, now_s)
+        if to_master:
+            master.hear(to_master, now_s)
+    assert (master.closed, slave.closed) == (None, None)
+    assert (master.link.state, slave.link.state) == (MasterState.TRANSFER, SlaveState.TRANSFER)
 
 
 @pytest.mark.behaviour("S1-46", "S1-89", "S2-38")

@@ -15,7 +15,7 @@ from tanist.store.checkpoint import (
 from tanist.store.disk import Disk
 from tests.support import golden
 
-CHECKPOINT = Checkpoint(5000, 4000, 3000, 20, 10, indexed_to=700, flushed_to=800)
+CHECKPOINT = Checkpoint(5000, 4000, 3000, 20, 10, indexed_to=700, flushed_to=800, queue_total=9)
 
 
 def _rocketmqs() -> bytes:

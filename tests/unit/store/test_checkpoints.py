@@ -33,6 +33,7 @@ class _Store:
             index_stamp_ms=500,
             indexed_to=self.log.log_end if indexed_to is None else indexed_to,
             flushed_to=self.log.log_end,
+            queue_total=0,
             dirty_paths=[self.root / name for name in dirty],
         )
 
@@ -48,7 +49,7 @@ def test_a_finished_checkpoint_stands_on_disk(tmp_path: Path) -> None:
     store = _Store(tmp_path)
     end = store.log.append(make_message()).end
     store.start(indexed_to=0).finish()
-    assert store.on_disk == Checkpoint(1000, 1000, 500, indexed_to=0, flushed_to=end)
+    assert store.on_disk == Checkpoint(1000, 1000, 500, indexed_to=0, flushed_to=end, queue_total=0)
     assert store.checkpoints.saved == store.on_disk
     store.log.close()
 

@@ -11,6 +11,7 @@ from tanist.broker.resets.audit import FILE_NAME as AUDIT_FILE_NAME
 from tanist.broker.resets.audit import KEPT_ENTRIES, AuditEntry
 from tanist.errors import RemoteProtocolError
 from tanist.protocol.bodies.reset import ResetOrderView
+from tanist.protocol.java_json import BAD_JSON
 from tanist.store.backed_file import BackedFile
 from tanist.store.disk import Disk
 
@@ -76,12 +77,12 @@ def decode_order(data: bytes) -> SavedOrder:
     """Raises RemoteProtocolError if it is none."""
     try:
         return msgspec.json.decode(data, type=SavedOrder)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BAD_JSON as error:
         raise RemoteProtocolError(f"no order to reset offsets: {error}") from error
 
 
 def _decode(data: bytes) -> SavedOrders:
     try:
         return msgspec.json.decode(data, type=SavedOrders)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BAD_JSON as error:
         raise RemoteProtocolError(f"no orders to reset offsets: {error}") from error

@@ -13,6 +13,7 @@ from tanist.broker.slave_consume.live_view import LiveView
 from tanist.errors import RemoteProtocolError
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.ha_link import MAX_NOTE_BYTES
+from tanist.protocol.java_json import BAD_JSON
 
 NOTE_PERIOD_S = 0.5
 VIEW_PERIOD_S = 2.0
@@ -75,7 +76,7 @@ def decode_slave_note(data: bytes) -> SlaveNote:
     """Raises RemoteProtocolError if it is none."""
     try:
         note = msgspec.json.decode(data, type=SlaveNote)
-    except msgspec.MsgspecError as error:
+    except BAD_JSON as error:
         raise RemoteProtocolError(f"no note of a slave: {error}") from error
     if any(offset < 0 for queues in note.offsets.values() for offset in queues.values()):
         raise RemoteProtocolError("a note with an offset below 0")
@@ -86,7 +87,7 @@ def decode_master_note(data: bytes) -> MasterNote:
     """Raises RemoteProtocolError if it is none."""
     try:
         return msgspec.json.decode(data, type=MasterNote)
-    except msgspec.MsgspecError as error:
+    except BAD_JSON as error:
         raise RemoteProtocolError(f"no note of a master: {error}") from error
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from tanist.errors import RemoteProtocolError
 from tanist.model.offsets import QueueOffset
+from tanist.protocol.java_json import BAD_JSON
 from tanist.store.backed_file import BackedFile
 from tanist.store.disk import Disk
 
@@ -43,5 +44,5 @@ class SavedStandingFile:
 def _decode(data: bytes) -> SavedStanding:
     try:
         return msgspec.json.decode(data, type=SavedStanding)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BAD_JSON as error:
         raise RemoteProtocolError(f"no standing in slave consumption: {error}") from error

@@ -23,6 +23,7 @@ from tanist.model.writes import WRITE_ID, WRITE_SUM, WriteId, WriteRun
 from tanist.protocol.bodies import encode_body
 from tanist.protocol.bodies import writes as bodies
 from tanist.protocol.bodies.writes import WritePlan
+from tanist.protocol.java_json import BAD_JSON
 from tanist.protocol.properties import find_property
 from tanist.protocol.record import BLANK_BYTES, MAGIC_BLANK, decode_record, peek_record
 from tanist.store import MessageStore
@@ -208,7 +209,7 @@ class KeptWrites:
             decompressor = zlib.decompressobj()
             text = decompressor.decompress(body, _MAX_TABLE_BYTES)
             kept = msgspec.json.decode(text, type=bodies.KeptWrites)
-        except (zlib.error, msgspec.DecodeError) as error:
+        except (zlib.error, *BAD_JSON) as error:
             _log.error("a table of writes can not be read log_end=%d reason=%s", end, error)
             return
         self.marks.restore(kept.writes)

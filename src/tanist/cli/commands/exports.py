@@ -19,7 +19,8 @@ _FOLDER = click.option(
     "--filePath",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("/tmp/rocketmq/export"),  # noqa: S108 - mqadmin's own default.
+    # mqadmin's own default.
+    default=Path("/tmp/rocketmq/export"),  # noqa: S108  # nosec B108
     show_default=True,
     help="The folder to write to.",
 )

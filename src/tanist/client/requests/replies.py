@@ -20,7 +20,8 @@ from tanist.protocol.headers.send import PushReplyMessageRequest
 from tanist.protocol.record import Record
 
 _REPLY = "reply"
-_NO_HOST = pack_host("0.0.0.0", 0)  # noqa: S104  Nothing listens there; it stands for no address.
+# Nothing listens there; it stands for no address.
+_NO_HOST = pack_host("0.0.0.0", 0)  # noqa: S104  # nosec B104
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from tanist.console.views.slave_consumption import slave_consumption_view
 from tanist.console.web.forms import read_body, read_fields
 from tanist.console.web.guard import API, address_of, desk_of, operators, user_of
 from tanist.errors import MQError, ResponseError
+from tanist.protocol.java_json import BAD_JSON
 from tanist.up.control import Act, OrderFailed
 
 _log = logging.getLogger(__name__)
@@ -180,7 +181,7 @@ async def read_request(request: Request, kind: type[_T]) -> _T:
                 given[name] = [value for found, value in fields if found == name]
         # Numbers come as text in a form, and boxes that are ticked as "on".
         return msgspec.convert(given, kind, strict=False)
-    except msgspec.MsgspecError as error:
+    except BAD_JSON as error:
         raise BadRequest(str(error)) from error
 
 

@@ -52,6 +52,7 @@ def test_where_slaves_connect_is_left_to_name_servers_if_the_controller_does_not
 
 
 @pytest.mark.behaviour("S2-46")
+@pytest.mark.known_bug("RMQ #9689", "RMQ #9942")
 def test_the_same_master_begins_a_new_reign_with_a_new_epoch() -> None:
     assert _orders(_master(3)).on_view(_master(4), log_epoch=3) == MasterOrder(4, frozenset({ME}), 1)
     slave = _orders(_master(3, OTHER))
