@@ -25,15 +25,12 @@ from tanist.sim.reading.brokers import (
     PlayedSlave,
     Surroundings,
 )
-from tanist.sim.reading.cables import Cables
-from tanist.sim.reading.clockwork import Clockwork, Do
+from tanist.sim.broken import Broken
+from tanist.sim.cables import Cables
+from tanist.sim.clockwork import Clockwork, Do
 from tanist.sim.reading.registry import PlayedRegistry
 
 REGISTRY = "registry"
-
-
-class Broken(AssertionError):
-    """One of the rules does not hold."""
 
 
 class SimWorld:
