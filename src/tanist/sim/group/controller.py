@@ -78,7 +78,10 @@ class PlayedController:
 
     def on_heartbeat(self, heartbeat: BrokerHeartbeatRequest, connection: object) -> int | None:
         """The epoch for which a lease is renewed by this, if any."""
-        live, is_news = self.live.on_heartbeat(heartbeat, connection, now_s=self.now_s)
+        try:
+            live, is_news = self.live.on_heartbeat(heartbeat, connection, now_s=self.now_s)
+        except ResponseError:
+            return None
         if is_in_office(self.record, {live.broker_id: live}):
             self._confirmed = self.record.epoch, live.confirmed_to
         if is_news or self.record.master_id is None:

@@ -119,11 +119,10 @@ class PlayedReplica:
     def call(self, broker_id: int) -> WireEnd:
         """Connect to the port of another replica."""
         other = self.peers[broker_id]
-        near, far = connect(self.around.cables, self.process, other.process)
+        near = connect(self.around.cables, self.process, other.process)
         self._keep(near)
-        way = (self.process.name, other.process.name)
         if other.process.is_up:
-            self.around.cables.say(way, other.process, lambda: other.on_call(far))
+            near.call(other.on_call)
         else:
             self.after(0.05, near.lose)
         return near

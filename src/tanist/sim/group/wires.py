@@ -30,6 +30,10 @@ class WireEnd:
         if self.is_open and data:
             self._say(lambda peer: peer.hear(data))
 
+    def call(self, on_call: "Callable[[WireEnd], None]") -> None:
+        """Have the other end taken up, before anything that is said."""
+        self._say(on_call)
+
     def close(self) -> None:
         """End it: the other end sees that when it has read the rest."""
         if self.is_open:
@@ -53,8 +57,8 @@ class WireEnd:
         self.cables.say(way, peer.process, lambda: do(peer), line=self._line, life=peer._life)
 
 
-def connect(cables: Cables, one: Process, other: Process, *, is_stranger: bool = False) -> tuple[WireEnd, WireEnd]:
-    """Both ends of a new connection; ``other`` is called, and told if a stranger calls."""
-    near, far = WireEnd(cables, one), WireEnd(cables, other, is_stranger)
+def connect(cables: Cables, caller: Process, called: Process, *, is_stranger: bool = False) -> WireEnd:
+    """The near end of a new connection. The far one is there when ``call`` has reached it."""
+    near, far = WireEnd(cables, caller), WireEnd(cables, called, is_stranger)
     near._peer, far._peer = far, near
-    return near, far
+    return near

@@ -121,8 +121,8 @@ class GroupWorld:
         """A stranger connects to the port for slaves, and says something."""
         replica = self.replicas[broker_id]
         if replica.process.is_awake:
-            near, far = connect(self.cables, self._stranger, replica.process, is_stranger=True)
-            replica.on_call(far)
+            near = connect(self.cables, self._stranger, replica.process, is_stranger=True)
+            near.call(replica.on_call)
             near.send(said)
 
     def heal(self) -> None:
