@@ -26,6 +26,8 @@ class Promise:
 
     is_durable: bool
     """Whether what is acknowledged is on the disks; if not, nobody loses power."""
+    is_slow: bool
+    """Whether disks take their time."""
     waits_for_all: bool
     """Whether a send waits for all in step, or for one slave on the word of the lease."""
 
@@ -49,7 +51,7 @@ class Around:
 
     def flush_s(self) -> float:
         """How long a flush takes."""
-        return self.chance.uniform(0.001, 0.02)
+        return self.chance.uniform(0.05, 0.4) if self.promise.is_slow else self.chance.uniform(0.001, 0.02)
 
     def nonce(self) -> bytes:
         return self.chance.randbytes(16)

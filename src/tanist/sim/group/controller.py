@@ -115,6 +115,7 @@ class PlayedController:
     def alter_set(self, request: AlterSyncStateSetRequest, proposed: SyncStateSet) -> Answer:
         decision = self._machines.alter_set(self.record, request, proposed, self.live.members(NAME))
         self.record = decision.record or self.record
+        self._rules.on_committed(self.record.epoch, self.record.sync_state_set)
         return decision.answer
 
     def elect(self, request: ElectMasterRequest) -> Answer:
@@ -123,6 +124,7 @@ class PlayedController:
         old, self.record = self.record, decision.record or self.record
         if decision.is_election:
             self._rules.on_elected(old, self.record)
+            self._rules.on_committed(self.record.epoch, self.record.sync_state_set)
             self._on_elected(self.record)
         return decision.answer
 

@@ -49,6 +49,8 @@ class PlayedReplica:
         self.duty: MasterDuty | SlaveDuty | None = None
         self.confirmed_to = 0
         self.ack_count = 0
+        self.on_next_cut: Do = lambda: None
+        """Told once, when the log is cut."""
         self._wires: list[WireEnd] = []
         self._is_registered = False
 
@@ -141,6 +143,8 @@ class PlayedReplica:
         self.around.rules.on_cut(self.broker_id, log_offset)
         self.disk.begin_cut(log_offset)
         self.confirmed_to = min(self.confirmed_to, log_offset)
+        told, self.on_next_cut = self.on_next_cut, lambda: None
+        told()
 
     def confirm(self, confirmed_to: int) -> None:
         """Let consumers see the log up to here."""

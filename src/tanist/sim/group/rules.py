@@ -32,6 +32,8 @@ class Rules:
         """Where each record lies that a producer was promised to be safe, and its bytes."""
         self.masters: dict[int, int] = {}
         """Who was elected in which epoch."""
+        self.in_step: tuple[int, frozenset[int]] = (0, frozenset())
+        """The epoch and the set that the controller has committed."""
         self._begun: set[int] = set()
         self._confirmed: dict[int, int] = {}
 
@@ -77,12 +79,25 @@ class Rules:
         self._confirmed[epoch] = confirmed_to
         if confirmed_to == before:
             return
+        # Those that may be elected are not only those that the master knows of.
+        set_epoch, members = self.in_step
+        self._check_held(broker_id, confirmed_to, counted | members if set_epoch == epoch else counted)
+
+    def on_committed(self, epoch: int, members: frozenset[int]) -> None:
+        """The controller has another set."""
+        self.in_step = epoch, members
+        if epoch in self.masters:
+            self._check_held(self.masters[epoch], self._confirmed.get(epoch, 0), members)
+
+    def _check_held(self, broker_id: int, confirmed_to: int, members: frozenset[int]) -> None:
         ours = bytes(self._disks[broker_id].log[:confirmed_to])
         if len(ours) < confirmed_to:
             raise Broken(f"S4: master {broker_id} confirms {confirmed_to}, its log ends at {len(ours)}")
-        for other in sorted(counted):
+        for other in sorted(members):
             if not self.holds(other, ours):
-                raise Broken(f"S4: {broker_id} takes {confirmed_to} for confirmed, and {other} lacks some of it")
+                raise Broken(
+                    f"S4: {broker_id} takes {confirmed_to} for confirmed, and {other} lacks some of it"
+                )
 
     def on_shown(self, broker_id: int, confirmed_to: int) -> None:
         """A replica lets consumers see whole records up to here."""

@@ -23,6 +23,7 @@ class Kind(Enum):
     KILL_REPORTED = "is killed, and its supervisor tells"
     POWER = "loses power"
     POWER_ALL = "and all others lose power"
+    POWER_AT_CUT = "loses power soon after it cuts its log"
     FREEZE = "stands still"
     FREEZE_CONTROLLER = "(the controller stands still)"
     LEAD_ANEW = "(another controller leads)"
@@ -38,8 +39,8 @@ class Kind(Enum):
     INTRUDE = "is called by a stranger"
 
 
-_WITH_POWER = frozenset({Kind.POWER, Kind.POWER_ALL})
-_OFTEN = (Kind.KILL, Kind.POWER, Kind.CUT_PAIR, Kind.CUT_OFF, Kind.FREEZE, Kind.RESET)
+_WITH_POWER = frozenset({Kind.POWER, Kind.POWER_ALL, Kind.POWER_AT_CUT})
+_OFTEN = (Kind.KILL, Kind.POWER, Kind.POWER_AT_CUT, Kind.CUT_PAIR, Kind.CUT_OFF, Kind.FREEZE, Kind.RESET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,18 @@ def _power_all(world: GroupWorld, _broker_id: int, _number: int) -> _Over:
             )
 
     return again
+
+
+def _power_at_cut(world: GroupWorld, broker_id: int, number: int) -> _Over:
+    def strike() -> None:
+        world.kill(broker_id, is_power=True)
+        world.clockwork.after(0.1, lambda: world.begin_again(broker_id))
+
+    def on_cut() -> None:
+        world.clockwork.after(number % 300 / 1000, strike)
+
+    world.replicas[broker_id].on_next_cut = on_cut
+    return None
 
 
 def _freeze(world: GroupWorld, broker_id: int, _number: int) -> _Over:
@@ -190,6 +203,7 @@ _ACTS: "dict[Kind, Callable[[GroupWorld, int, int], _Over]]" = {
     Kind.KILL_REPORTED: _kill(is_reported=True),
     Kind.POWER: _kill(is_power=True),
     Kind.POWER_ALL: _power_all,
+    Kind.POWER_AT_CUT: _power_at_cut,
     Kind.FREEZE: _freeze,
     Kind.FREEZE_CONTROLLER: _freeze_controller,
     Kind.LEAD_ANEW: _lead_anew,

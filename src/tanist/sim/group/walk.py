@@ -29,7 +29,11 @@ def walk(seed: int, *, machines: Machines = PRODUCTION, troubles: tuple[Trouble,
     """The history of this seed, the same each time; with ``troubles`` only these of its own."""
     chance = Random(seed)
     count = chance.choice((2, 3, 3, 3, 3, 5))
-    promise = Promise(is_durable=chance.random() < 0.6, waits_for_all=chance.random() < 0.75)
+    promise = Promise(
+        is_durable=chance.random() < 0.6,
+        is_slow=chance.random() < 0.3,
+        waits_for_all=chance.random() < 0.75,
+    )
     drawn = draw(chance, count, is_durable=promise.is_durable)
     world = GroupWorld(count, promise, chance=Random(seed + 1), machines=machines)
     if troubles is None:
@@ -39,8 +43,7 @@ def walk(seed: int, *, machines: Machines = PRODUCTION, troubles: tuple[Trouble,
         _play(world, troubles)
     except Broken as error:
         broken = f"{error} at {world.clockwork.now_s:.3f}"
-    acks = sum(replica.ack_count for replica in world.replicas.values())
-    return History(seed, broken, world.switches, acks, troubles, tuple(world.transcript))
+    return History(seed, broken, world.switches, world.ack_count, troubles, tuple(world.transcript))
 
 
 def _play(world: GroupWorld, troubles: tuple[Trouble, ...]) -> None:
@@ -50,12 +53,11 @@ def _play(world: GroupWorld, troubles: tuple[Trouble, ...]) -> None:
         begin(world, trouble)
     world.clockwork.run_for(TROUBLE_S - world.clockwork.now_s)
     world.heal()
-    acks = sum(replica.ack_count for replica in world.replicas.values())
-
-    def is_well() -> bool:
-        return world.is_healed() and sum(each.ack_count for each in world.replicas.values()) > acks
-
-    if not world.clockwork.run_for(_HEAL_S, is_well):
+    before = world.ack_count
+    if not world.clockwork.run_for(_HEAL_S, lambda: world.ack_count > before):
         raise Broken(world.complaint() or "L1: no message is acknowledged any more")
+    world.is_producing = False
+    if not world.clockwork.run_for(_HEAL_S, world.is_healed):
+        raise Broken(world.complaint() or "L1: the group is never at rest")
     assert world.controller.record.master_id is not None
     world.rules.check_master(world.controller.record.master_id)

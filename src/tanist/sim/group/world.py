@@ -39,6 +39,7 @@ class GroupWorld:
         self.chance = chance
         self.transcript: list[str] = []
         self.switches = 0
+        self.is_producing = True
         ids = range(1, count + 1)
         disks = {broker_id: machines.disk() for broker_id in ids}
         self.rules = Rules(disks, is_durable=promise.is_durable)
@@ -60,6 +61,11 @@ class GroupWorld:
         }
         self._stranger = Process("stranger", is_up=True)
         self._sent = 0
+
+    @property
+    def ack_count(self) -> int:
+        """How many messages were acknowledged."""
+        return sum(replica.ack_count for replica in self.replicas.values())
 
     def tell(self, who: str, what: str) -> None:
         self.transcript.append(f"{self.clockwork.now_s:7.3f}  {who:10}  {what}")
@@ -170,7 +176,7 @@ class GroupWorld:
     def _produce(self) -> None:
         for replica in self.replicas.values():
             duty = replica.master_duty
-            if duty is not None and replica.process.is_awake:
+            if self.is_producing and duty is not None and replica.process.is_awake:
                 duty.take(self._record)
         self.clockwork.after(self.chance.uniform(*_SEND_S), self._produce)
 
