@@ -10,7 +10,7 @@ with a hole. What is cut stays on the platter until the cut is synced; the note 
 from random import Random
 
 from tanist.errors import RemoteProtocolError
-from tanist.model.epochs import EpochHistory
+from tanist.model.epochs import Epoch, EpochHistory
 from tanist.protocol import crc
 from tanist.protocol.ha_hello import NO_INCARNATION
 from tanist.protocol.record import check_record, peek_record
@@ -43,6 +43,11 @@ class PlayedDisk:
         """The last epoch of the log, 0 if there is none."""
         last = self.epochs.last
         return 0 if last is None else last.epoch
+
+    @property
+    def written_epochs(self) -> tuple[Epoch, ...]:
+        """Those that wrote something: a slave learns of an epoch with its first byte."""
+        return tuple(epoch for epoch in self.epochs.epochs if epoch.start < self.log_end)
 
     @property
     def held(self) -> bytes:

@@ -44,6 +44,8 @@ class MasterDuty:
         self.slaves: list[_Slave] = []
         self.waiting: list[tuple[int, bytes]] = []
         """The sends that have no answer yet: where each record lies, and its bytes."""
+        self.acked_s = 0.0
+        """When it last acknowledged a message, on the world's clock."""
         self._joined: dict[int, _Slave] = {}
         self._is_flushing = False
         self.state = machines.sync_state(
@@ -108,6 +110,7 @@ class MasterDuty:
                     epoch=self.epoch,
                 )
                 replica.ack_count += 1
+                self.acked_s = replica.around.clockwork.now_s
         self.waiting = kept
 
     @property

@@ -113,7 +113,7 @@ def _power_at_cut(world: GroupWorld, broker_id: int, number: int) -> _Over:
         world.clockwork.after(0.1, lambda: world.begin_again(broker_id))
 
     def on_cut() -> None:
-        world.clockwork.after(number % 300 / 1000, strike)
+        world.clockwork.after(number % 40 / 1000, strike)
 
     world.replicas[broker_id].on_next_cut = on_cut
     return None

@@ -53,9 +53,9 @@ def _play(world: GroupWorld, troubles: tuple[Trouble, ...]) -> None:
         begin(world, trouble)
     world.clockwork.run_for(TROUBLE_S - world.clockwork.now_s)
     world.heal()
-    before = world.ack_count
-    if not world.clockwork.run_for(_HEAL_S, lambda: world.ack_count > before):
-        raise Broken(world.complaint() or "L1: no message is acknowledged any more")
+    healed_s = world.clockwork.now_s
+    if not world.clockwork.run_for(_HEAL_S, lambda: world.has_acked_since(healed_s)):
+        raise Broken(f"L1: nothing is acknowledged any more; {world.complaint()}")
     world.is_producing = False
     if not world.clockwork.run_for(_HEAL_S, world.is_healed):
         raise Broken(world.complaint() or "L1: the group is never at rest")

@@ -20,6 +20,7 @@ from tanist.sim.clockwork import Clockwork, Process
 from tanist.sim.group.around import Around, Promise
 from tanist.sim.group.controller import CONTROLLER, PlayedController
 from tanist.sim.group.machines import Machines
+from tanist.sim.group.master import MasterDuty
 from tanist.sim.group.replica import PlayedReplica
 from tanist.sim.group.rules import Rules
 from tanist.sim.group.slave import SlaveDuty
@@ -148,24 +149,34 @@ class GroupWorld:
 
     def complaint(self) -> str | None:
         """What is not yet as it has to be in the end."""
-        record = self.controller.record
-        master = self.replicas[record.master_id] if record.master_id is not None else None
-        duty = None if master is None else master.master_duty
-        if master is None or duty is None or duty.epoch != record.epoch:
+        record, duty = self.controller.record, self._reign()
+        if duty is None:
             return f"L1: {record.master_id} is to be master of epoch {record.epoch} and is not"
         if duty.state.members != frozenset(self.replicas) or not duty.is_in_step:
             return f"L2: in step with {record.master_id} are {sorted(duty.state.members)}"
         if duty.waiting:
             return f"L3: {len(duty.waiting)} sends wait"
+        log, epochs = duty.replica.disk.log, duty.replica.disk.written_epochs
         for replica in self.replicas.values():
-            if replica.disk.log != master.disk.log or replica.disk.epochs.epochs != master.disk.epochs.epochs:
-                return f"S6: replica {replica.broker_id} has not the log of {master.broker_id}"
+            if replica.disk.log != log or replica.disk.written_epochs != epochs:
+                return f"S6: replica {replica.broker_id} has not the log of {record.master_id}"
         return None
+
+    def has_acked_since(self, since_s: float) -> bool:
+        """Whether the master that there is has acknowledged a message."""
+        duty = self._reign()
+        return duty is not None and duty.acked_s > since_s
 
     # Inside
 
     def _rate(self) -> float:
         return self.chance.uniform(0.96, 1.04)
+
+    def _reign(self) -> MasterDuty | None:
+        """The reign that the controller has committed, if it has begun."""
+        record = self.controller.record
+        duty = None if record.master_id is None else self.replicas[record.master_id].master_duty
+        return duty if duty is not None and duty.epoch == record.epoch else None
 
     def _on_elected(self, record: GroupRecord) -> None:
         self.switches += 1
