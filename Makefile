@@ -63,7 +63,7 @@ fuzz: setup ## Bend bytes until a decoder breaks; ARGS="--seconds 10 sql"; fetch
 	PYTHONPATH=. $(BIN)/python scripts/fuzz.py $(ARGS)
 
 sim-long: setup ## Run 100,000 simulated histories
-	$(BIN)/tanist sim --count 33334 $(ARGS)
+	$(BIN)/tanist sim --count 25000 $(ARGS)
 
 crash-images: setup ## Open some ten thousands of images of crashed stores, each of them twice
 	TANIST_CRASH_IMAGES=12 $(BIN)/pytest -n auto --dist worksteal -rP tests/integration/test_crash_images.py $(ARGS)

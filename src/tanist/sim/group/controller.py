@@ -4,6 +4,7 @@ What it keeps of the group outlives it, as a registry does. One that begins anew
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from tanist.controller.decisions import Answer, replica_info
 from tanist.controller.election import (
@@ -138,9 +139,7 @@ class PlayedController:
         try:
             self.elect(request)
         except LeaseRunning as running:
-            self._clockwork.after(
-                max(0.001, running.end_s - self.now_s), self.review, process=self.process
-            )
+            self._clockwork.after(max(0.001, running.end_s - self.now_s), self.review, process=self.process)
         except ResponseError:
             pass
 
@@ -156,10 +155,8 @@ class PlayedController:
             if rest_s > 0:
                 self._clockwork.after(rest_s + 0.001, try_it, process=self.process)
                 return
-            try:
+            with suppress(ResponseError):
                 self.elect(request)
-            except ResponseError:
-                pass
             self.leases.reopen(NAME)
 
         try_it()

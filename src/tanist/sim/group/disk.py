@@ -13,7 +13,7 @@ from tanist.errors import RemoteProtocolError
 from tanist.model.epochs import Epoch, EpochHistory
 from tanist.protocol import crc
 from tanist.protocol.ha_hello import NO_INCARNATION
-from tanist.protocol.record import check_record, peek_record
+from tanist.protocol.record import BLANK_BYTES, check_record, peek_record
 
 FILE_BYTES = 1 << 20
 _HOLE_BYTES = 64
@@ -76,7 +76,7 @@ class PlayedDisk:
         place = self._whole_to if self._whole_to <= end else 0
         while place < end:
             try:
-                size, _ = peek_record(self.log, place)
+                size, _ = peek_record(bytes(self.log[place : place + BLANK_BYTES]), 0)
             except RemoteProtocolError:
                 break
             if size <= 0 or place + size > end:
@@ -139,9 +139,7 @@ class PlayedDisk:
         with memoryview(self.log) as view:
             try:
                 while place < len(view):
-                    place += check_record(
-                        view, place, log_offset=place, is_flushed=place < self.flushed_to
-                    )
+                    place += check_record(view, place, log_offset=place, is_flushed=place < self.flushed_to)
             except RemoteProtocolError:
                 pass
         return place

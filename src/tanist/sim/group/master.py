@@ -181,9 +181,7 @@ class MasterDuty:
             older.end.close()
             self._forget(older)
         log_end, now_s = self.replica.disk.log_end, self.replica.now_s
-        self._ask(
-            self.state.on_joined(broker_id, acked_to=slave.link.acked_to, log_end=log_end, now_s=now_s)
-        )
+        self._ask(self.state.on_joined(broker_id, acked_to=slave.link.acked_to, log_end=log_end, now_s=now_s))
         self._settle()
 
     def _forget(self, slave: _Slave) -> None:
@@ -272,4 +270,3 @@ class MasterDuty:
         self._ask(self.state.on_tick(log_end=log_end, now_s=now_s))
         self._settle()
         self.replica.after(_TICK_S, self._tick)
-

@@ -49,6 +49,8 @@ class PlayedReplica:
         self.duty: MasterDuty | SlaveDuty | None = None
         self.confirmed_to = 0
         self.ack_count = 0
+        self._left = b""
+        """The log when the process ended."""
         self.on_next_cut: Do = lambda: None
         """Told once, when the log is cut."""
         self._wires: list[WireEnd] = []
@@ -85,7 +87,7 @@ class PlayedReplica:
         process.is_up, process.is_frozen = True, False
         process.waiting.clear()
         self.disk.recover()
-        self.around.rules.on_opened(self.broker_id)
+        self.around.rules.on_opened(self.broker_id, self._left)
         self.confirmed_to = self.disk.saved_confirmed_to
         self.roles = self.around.machines.role_orders(self.broker_id)
         self._is_registered = self._is_known_alive = False
@@ -97,6 +99,7 @@ class PlayedReplica:
         if self.duty is not None:
             self.duty.is_over = True
         self.duty = None
+        self._left = bytes(self.disk.log)
         wires, self._wires = self._wires, []
         for end in wires:
             if is_silent:
@@ -274,7 +277,10 @@ class PlayedReplica:
         request = AlterSyncStateSetRequest(
             broker_name=NAME, master_broker_id=self.broker_id, master_epoch=duty.epoch
         )
-        controller, body = self.around.controller, SyncStateSet(broker_ids=proposal.members, epoch=proposal.set_epoch)
+        controller, body = (
+            self.around.controller,
+            SyncStateSet(broker_ids=proposal.members, epoch=proposal.set_epoch),
+        )
 
         def ask() -> Answer | int:
             try:
@@ -302,7 +308,9 @@ class PlayedReplica:
             is_ours = view.master_id == self.broker_id and view.epoch == duty.epoch
             duty.on_set_refused(code, (view.sync_state_set, view.set_epoch) if is_ours else None, proposal)
 
-        self._exchange(self.around.controller.replica_info, answered, lambda: duty.on_set_refused(code, None, proposal))
+        self._exchange(
+            self.around.controller.replica_info, answered, lambda: duty.on_set_refused(code, None, proposal)
+        )
 
     def _request(self, ask: Callable[[], Answer], take: Callable[[Command], None]) -> None:
         def answer() -> Answer | None:

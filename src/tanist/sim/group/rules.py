@@ -8,7 +8,8 @@
     S7   whoever is elected was in the last set that was committed
     S8   nothing is acknowledged without the copies that were promised, or when another may be master by then
     S9   what was shown is never cut
-    S10  a log that is opened or that a master begins with ends with a whole record
+    S10  a log that is opened is a beginning of what was left, so that nothing that was cut comes back; it ends
+         with a whole record, and so does the log that a master begins with
 
 They are looked at when something happens that could break them. S6 and L1 to L3 are looked at in the end: see
 ``world``.
@@ -55,7 +56,9 @@ class Rules:
         """A replica is about to take messages as master."""
         disk = self._disks[broker_id]
         if self.masters.get(epoch) != broker_id or epoch in self._begun:
-            raise Broken(f"S3: {broker_id} reigns in epoch {epoch}, whose master is {self.masters.get(epoch)}")
+            raise Broken(
+                f"S3: {broker_id} reigns in epoch {epoch}, whose master is {self.masters.get(epoch)}"
+            )
         self._begun.add(epoch)
         if disk.whole_to(disk.log_end) != disk.log_end:
             raise Broken(f"S10: {broker_id} begins to reign with a part of a record at its end")
@@ -66,7 +69,7 @@ class Rules:
         """A master has all that was acknowledged and shown."""
         disk = self._disks[broker_id]
         for place, record in self.acked:
-            if disk.log[place : place + len(record)] != record:
+            if bytes(disk.log[place : place + len(record)]) != record:
                 raise Broken(f"S1: what was acknowledged at {place} is not in the log of {broker_id}")
         if not disk.log.startswith(self.shown):
             raise Broken(f"S2: master {broker_id} has not all that was shown up to {len(self.shown)}")
@@ -131,7 +134,10 @@ class Rules:
         if log_offset < common and disk.log[:common] == self.shown[:common]:
             raise Broken(f"S9: {broker_id} cuts at {log_offset}, and up to {common} was shown")
 
-    def on_opened(self, broker_id: int) -> None:
+    def on_opened(self, broker_id: int, left: bytes) -> None:
+        """A replica has started, with a part of the log that its last process left: nothing comes back."""
         disk = self._disks[broker_id]
+        if not left.startswith(bytes(disk.log)):
+            raise Broken(f"S10: replica {broker_id} has what its last process had not")
         if disk.whole_to(disk.log_end) != disk.log_end:
             raise Broken(f"S10: the log of {broker_id} ends with a part of a record")

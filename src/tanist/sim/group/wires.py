@@ -18,12 +18,12 @@ class WireEnd:
     on_bytes: Callable[[bytes], None] = lambda _data: None
     on_lost: Callable[[], None] = lambda: None
     is_open: bool = True
-    _life: int = field(init=False)
+    life: int = field(init=False)
     _line: Line = field(default_factory=Line, init=False)
-    _peer: "WireEnd | None" = field(default=None, init=False)
+    peer: "WireEnd | None" = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._life = self.process.life
+        self.life = self.process.life
 
     def send(self, data: bytes) -> None:
         """Have the other end read this, after all that was sent before."""
@@ -51,14 +51,14 @@ class WireEnd:
             self.on_lost()
 
     def _say(self, do: "Callable[[WireEnd], None]") -> None:
-        peer = self._peer
+        peer = self.peer
         assert peer is not None
         way = (self.process.name, peer.process.name)
-        self.cables.say(way, peer.process, lambda: do(peer), line=self._line, life=peer._life)
+        self.cables.say(way, peer.process, lambda: do(peer), line=self._line, life=peer.life)
 
 
 def connect(cables: Cables, caller: Process, called: Process, *, is_stranger: bool = False) -> WireEnd:
     """The near end of a new connection. The far one is there when ``call`` has reached it."""
     near, far = WireEnd(cables, caller), WireEnd(cables, called, is_stranger)
-    near._peer, far._peer = far, near
+    near.peer, far.peer = far, near
     return near

@@ -12,9 +12,9 @@ from random import Random
 
 from tanist.controller.group_record import GroupRecord
 from tanist.model.message import Message
+from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_link import Ack, encode_ack
 from tanist.protocol.record import encode_record
-from tanist.model.offsets import LogOffset
 from tanist.sim.cables import Cables
 from tanist.sim.clockwork import Clockwork, Process
 from tanist.sim.group.around import Around, Promise
