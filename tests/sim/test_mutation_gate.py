@@ -93,11 +93,11 @@ GATE = {
     "RocketMQ #9942: the same master, and an epoch that wrote nothing": _group(
         477, disk=group_mutants.GoesOnInTheOldEpoch
     ),
-    "RocketMQ #10666: what was cut comes back": _group(0, disk=group_mutants.CutsWithoutNote),
+    "RocketMQ #10666: what was cut comes back": _group(41, disk=group_mutants.CutsWithoutNote),
     "the poison: an absurd ack is believed": _group(2, master_link=group_mutants.BelievesAnyAck),
-    "the record of slave consumption is ephemeral": _reading(0, make_registry=_registry),
+    "the record of slave consumption is ephemeral": _reading(33, make_registry=_registry),
     "the early permission: a slave is read while its master counts on it": _reading(
-        0, make_slave=mutants.PromisesNothing, troubles=LATE_CLAIMS
+        5, make_slave=mutants.PromisesNothing, troubles=LATE_CLAIMS
     ),
     "KIP-966: acknowledged before it is on the disk": _group(1, disk=group_mutants.SaysFlushedBefore),
     "an election from outside of the set": _group(5, elect=group_mutants.elect_anybody),
@@ -106,16 +106,16 @@ GATE = {
     "an epoch is not on the disk": _group(10, disk=group_mutants.ForgetsItsEpoch),
     "a master that is elected again reigns on": _group(7, role_orders=group_mutants.StaysInItsReign),
     "a proposal without an answer is taken for refused": _group(58, sync_state=mutants.ForgetsDoubt),
-    "a controller refuses the set that it has": _all_ack(0, takes_same_set=False),
-    "a lease without a margin": _lease(0, margin=0),
-    "a master counts on its slave for too long": _reading(0, make_master=mutants.LongLease),
-    "a slave is read while it hands back": _reading(0, make_slave=mutants.ReadsOn),
-    "a master never gives up": _reading(0, make_master=mutants.StaysUp),
-    "a master counts on a slave that is read": _reading(0, make_master=mutants.BelievesReaders),
-    "a slave takes itself for the second": _reading(0, make_slave=mutants.AnySlave),
-    "a slave follows offsets before it knows": _reading(0, make_slave=mutants.TakesOldOffsets),
+    "a controller refuses the set that it has": _all_ack(43, takes_same_set=False),
+    "a lease without a margin": _lease(192, margin=0),
+    "a master counts on its slave for too long": _reading(14, make_master=mutants.LongLease),
+    "a slave is read while it hands back": _reading(1, make_slave=mutants.ReadsOn),
+    "a master never gives up": _reading(14, make_master=mutants.StaysUp),
+    "a master counts on a slave that is read": _reading(14, make_master=mutants.BelievesReaders),
+    "a slave takes itself for the second": _reading(13, make_slave=mutants.AnySlave),
+    "a slave follows offsets before it knows": _reading(68, make_slave=mutants.TakesOldOffsets),
     "a slave says that it is not read before it knows": _reading(
-        0, make_slave=mutants.SpeaksTooSoon, troubles=LATE_LIVES
+        6, make_slave=mutants.SpeaksTooSoon, troubles=LATE_LIVES
     ),
 }
 

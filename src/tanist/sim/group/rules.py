@@ -8,7 +8,7 @@
     S7   whoever is elected was in the last set that was committed
     S8   nothing is acknowledged without the copies that were promised, or when another may be master by then
     S9   what was shown is never cut
-    S10  a log that is opened is a beginning of what was left, so that nothing that was cut comes back; it ends
+    S10  a log that is opened is a beginning of what was left, so nothing that was cut comes back; it ends
          with a whole record, and so does the log that a master begins with
 
 They are looked at when something happens that could break them. S6 and L1 to L3 are looked at in the end: see

@@ -25,21 +25,22 @@ class Kind(Enum):
     POWER_ALL = "and all others lose power"
     POWER_AT_CUT = "loses power soon after it cuts its log"
     FREEZE = "stands still"
-    FREEZE_CONTROLLER = "(the controller stands still)"
-    LEAD_ANEW = "(another controller leads)"
+    FREEZE_CONTROLLER = "the controller stands still"
+    LEAD_ANEW = "another controller leads"
     LEAD_ANEW_AND_KILL = "is killed with the controller"
     CUT_PAIR = "can not reach another"
     CUT_ONE_WAY = "is not heard by another"
     CUT_CONTROLLER = "can not reach the controller"
     CUT_OFF = "is cut off"
     RESET = "loses its connections"
-    SLOW = "(cables are slow)"
+    SLOW = "cables are slow"
     HAND_OVER = "is to be master"
     FORGE = "acks what was never sent"
     INTRUDE = "is called by a stranger"
 
 
 _WITH_POWER = frozenset({Kind.POWER, Kind.POWER_ALL, Kind.POWER_AT_CUT})
+_OF_NOBODY = frozenset({Kind.FREEZE_CONTROLLER, Kind.LEAD_ANEW, Kind.SLOW})
 _OFTEN = (Kind.KILL, Kind.POWER, Kind.POWER_AT_CUT, Kind.CUT_PAIR, Kind.CUT_OFF, Kind.FREEZE, Kind.RESET)
 
 
@@ -55,8 +56,9 @@ class Trouble:
     number: int
 
     def __str__(self) -> str:
-        who = f"replica {self.broker_id}" if self.broker_id else "the master"
-        return f"{self.at_s:.3f} {who} {self.kind.value}, for {self.lasts_s:.3f} s"
+        who = f"replica {self.broker_id} " if self.broker_id else "the master "
+        what = self.kind.value if self.kind in _OF_NOBODY else who + self.kind.value
+        return f"{self.at_s:.3f} {what}, for {self.lasts_s:.3f} s"
 
 
 def draw(chance: Random, count: int, *, is_durable: bool) -> tuple[Trouble, ...]:
