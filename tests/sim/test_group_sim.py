@@ -1,5 +1,7 @@
 """Hundreds of histories of groups under a controller, and what a broken one is shrunk to."""
 
+import pytest
+
 from tanist.sim.group.machines import Machines
 from tanist.sim.group.troubles import Kind
 from tanist.sim.group.walk import History, shortest, walk
@@ -9,6 +11,7 @@ from tests.support.group_mutants import BelievesAnyAck
 SEEDS = range(300)
 
 
+@pytest.mark.takes(15)
 def test_in_no_history_a_rule_is_broken_and_all_groups_end_with_one_log() -> None:
     histories = [walk(seed) for seed in SEEDS]
     assert [(each.seed, each.broken) for each in histories if each.broken is not None] == []
