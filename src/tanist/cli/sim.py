@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tanist.cli.asked import JSON, RECORD
-from tanist.sim import WORLDS, Story, tell, tell_many
+from tanist.sim import WORLDS, Story, tell, tell_many, tell_shortest
 
 EXIT_BROKEN = 1
 
@@ -30,6 +30,9 @@ EXIT_BROKEN = 1
 )
 @click.option("--jobs", default=os.cpu_count() or 1, show_default="all cores", type=click.IntRange(1, 256))
 @click.option("--trace", is_flag=True, help="Tell the story of --seed instead.")
+@click.option(
+    "--shrink", is_flag=True, help="Tell the story of --seed with no more troubles than it needs to break."
+)
 @JSON
 @RECORD
 def sim(
@@ -39,6 +42,7 @@ def sim(
     count: int,
     jobs: int,
     trace: bool,
+    shrink: bool,
     as_json: bool,
     record: Path | None,
 ) -> None:
@@ -48,8 +52,8 @@ def sim(
     code 1 if a rule was broken.
     """
     asked = worlds or tuple(WORLDS)
-    if trace:
-        stories = [tell(world, seed) for world in asked]
+    if trace or shrink:
+        stories = [tell_shortest(world, seed) if shrink else tell(world, seed) for world in asked]
         _show_traces(stories, as_json=as_json)
     else:
         stories = _run(asked, range(seed, seed + count), jobs=jobs, as_json=as_json, record=record)
@@ -96,5 +100,7 @@ def _show_traces(stories: list[Story], *, as_json: bool) -> None:
         return
     for story in stories:
         click.echo(f"{story.world} seed {story.seed}: {story.broken or 'all rules held'}")
+        for trouble in story.troubles:
+            click.echo(f"  trouble: {trouble}")
         for line in story.transcript:
             click.echo(f"  {line}")

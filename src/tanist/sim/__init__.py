@@ -1,11 +1,12 @@
 """Whole groups on a virtual clock: the machines are the real ones, all around them is played.
 
-``reading`` is a group with fixed roles, its registry and its consumers: who is read. ``reign`` is a master
-under a controller, its slaves and its lease: what it acknowledges. ``histories`` runs many of them and says
-which broke a rule. No I/O and no clock: a history of minutes takes milliseconds, and the same seed tells the
-same story.
+``group`` is one under a controller, through many reigns: what is acknowledged, kept and shown. ``reading``
+is one with fixed roles, its registry and its consumers: who is read. ``reign`` is one reign of a master, with
+answers that are late or lost.
+``histories`` runs many of them and says which broke a rule; ``shrinking`` finds out what a broken one needs.
+No I/O and no clock: a history of minutes takes milliseconds, and the same seed tells the same story.
 """
 
-from tanist.sim.histories import WORLDS, Story, tell, tell_many
+from tanist.sim.histories import WORLDS, Story, tell, tell_many, tell_shortest
 
-__all__ = ["WORLDS", "Story", "tell", "tell_many"]
+__all__ = ["WORLDS", "Story", "tell", "tell_many", "tell_shortest"]

@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 
 from tanist.sim import reign
+from tanist.sim.group import walk as group_walk
 from tanist.sim.reading import walk
 
 _CHUNK = 25
@@ -23,6 +24,17 @@ class Story:
     switches: int
     """How often another broker took over."""
     transcript: tuple[str, ...]
+    troubles: tuple[str, ...] = ()
+    """What was done to it, where that is drawn before the history begins."""
+
+
+def _group(seed: int) -> Story:
+    return _group_story(group_walk.walk(seed))
+
+
+def _group_story(history: group_walk.History) -> Story:
+    troubles = tuple(str(trouble) for trouble in history.troubles)
+    return Story("group", history.seed, history.broken, history.switches, history.transcript, troubles)
 
 
 def _reading(seed: int) -> Story:
@@ -41,18 +53,25 @@ def _reign(seed: int, *, is_all_ack: bool) -> Story:
 
 WORLDS: MappingProxyType[str, Callable[[int], Story]] = MappingProxyType(
     {
+        "group": _group,
         "reading": _reading,
         "all-ack": partial(_reign, is_all_ack=True),
         "lease": partial(_reign, is_all_ack=False),
     }
 )
-"""Who is read in a group with fixed roles; what a master acknowledges that waits for all in step; and what
-one acknowledges that waits for one slave, on the word of its lease."""
+"""A group under a controller through many reigns; who is read in a group with fixed roles; what a master
+acknowledges that waits for all in step; and what one acknowledges that waits for one slave, on the word of
+its lease."""
 
 
 def tell(world: str, seed: int) -> Story:
     """The story of one seed, the same each time."""
     return WORLDS[world](seed)
+
+
+def tell_shortest(world: str, seed: int) -> Story:
+    """The story of one seed with no more troubles than break it, where some can be left out."""
+    return _group_story(group_walk.shortest(seed)) if world == "group" else tell(world, seed)
 
 
 def tell_many(worlds: Iterable[str], seeds: range, *, jobs: int) -> Iterator[Story]:

@@ -33,6 +33,15 @@ def test_a_trace_is_the_story_of_one_seed() -> None:
     assert len(done.stdout.splitlines()) == 1 + len(tell("reading", 7).transcript)
 
 
+def test_what_befell_a_group_is_told_with_its_story() -> None:
+    story = tell("group", 7)
+    assert story.troubles
+    for option in ("--trace", "--shrink"):
+        done = CliRunner().invoke(command.sim, ["--world", "group", "--seed", "7", option])
+        assert done.exit_code == 0, done.output
+        assert all(f"trouble: {trouble}" in done.stdout for trouble in story.troubles)
+
+
 def test_a_broken_rule_is_named_with_its_seed_and_ends_with_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Story("reading", 17, "R1: two are readable", 1, ("0.00 ...",))
 

@@ -24,8 +24,8 @@ from tanist.broker.slave_consume.slave_standing import SlaveStanding, SlaveState
 from tanist.broker.slave_consume.trigger import CHECK_PERIOD_S
 from tanist.model.offsets import QueueOffset
 from tanist.model.reading import Assigned, ReadRecord, permission_name
-from tanist.sim.reading.cables import Cables
-from tanist.sim.reading.clockwork import Clockwork, Do, Process
+from tanist.sim.cables import Cables
+from tanist.sim.clockwork import Clockwork, Do, Process
 from tanist.sim.reading.links import LinkEnd
 from tanist.sim.reading.registry import Look, PlayedRegistry
 from tanist.sim.reading.session import PlayedSession

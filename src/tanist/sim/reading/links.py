@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tanist.sim.reading.cables import Cables, Line
-from tanist.sim.reading.clockwork import Clockwork, Process
+from tanist.sim.cables import Cables, Line
+from tanist.sim.clockwork import Clockwork, Process
 
 BEAT_S = 0.4
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tanist.model.reading import Assigned, Assignment, ReadRecord
-from tanist.sim.reading.clockwork import Clockwork, Process
+from tanist.sim.clockwork import Clockwork, Process
 
 SESSION_S = 2.0
 GROUP = "g"

@@ -6,8 +6,8 @@ from math import inf
 from typing import Any
 
 from tanist.model.reading import Assigned, ReadRecord
-from tanist.sim.reading.cables import Cables
-from tanist.sim.reading.clockwork import Clockwork, Do, Process
+from tanist.sim.cables import Cables
+from tanist.sim.clockwork import Clockwork, Do, Process
 from tanist.sim.reading.registry import SESSION_S, Look, NoSession, PlayedRegistry, Refused
 
 _HELD_SHARE = 0.9

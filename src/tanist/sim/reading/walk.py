@@ -9,10 +9,11 @@ from tanist.broker.slave_consume.master_standing import MasterStanding
 from tanist.broker.slave_consume.slave_standing import SlaveStanding
 from tanist.model.reading import FULL
 from tanist.model.topics import WRITE
+from tanist.sim.broken import Broken
+from tanist.sim.clockwork import Clockwork
 from tanist.sim.reading.brokers import MakeMaster, MakeSlave
-from tanist.sim.reading.clockwork import Clockwork
 from tanist.sim.reading.registry import PlayedRegistry
-from tanist.sim.reading.world import REGISTRY, Broken, SimWorld
+from tanist.sim.reading.world import REGISTRY, SimWorld
 
 Trouble: TypeAlias = Callable[[SimWorld, Random], None]
 

@@ -16,6 +16,9 @@ from tanist.broker.slave_consume.master_standing import MasterStanding
 from tanist.broker.slave_consume.slave_standing import SlaveStanding
 from tanist.model.reading import FULL, Assigned, EndedBy, GroupRole, ReadRecord, permission_name
 from tanist.model.topics import READ
+from tanist.sim.broken import Broken
+from tanist.sim.cables import Cables
+from tanist.sim.clockwork import Clockwork, Do
 from tanist.sim.reading.brokers import (
     QUEUES,
     MakeMaster,
@@ -25,15 +28,9 @@ from tanist.sim.reading.brokers import (
     PlayedSlave,
     Surroundings,
 )
-from tanist.sim.reading.cables import Cables
-from tanist.sim.reading.clockwork import Clockwork, Do
 from tanist.sim.reading.registry import PlayedRegistry
 
 REGISTRY = "registry"
-
-
-class Broken(AssertionError):
-    """One of the rules does not hold."""
 
 
 class SimWorld:

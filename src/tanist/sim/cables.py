@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from tanist.sim.reading.clockwork import Clockwork, Do, Process
+from tanist.sim.clockwork import Clockwork, Do, Process
 
 DELAY_S = 0.01
 
@@ -34,6 +34,8 @@ class Cables:
     clockwork: Clockwork
     chance: Random | None = None
     is_slow: bool = False
+    far: str = "registry"
+    """Whom what is said on slow cables often reaches late."""
     silence_s: float = 1.5
     """After so long without a word an end of a link takes the other one for gone."""
     cut: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
@@ -80,6 +82,6 @@ class Cables:
         if self.chance is None:
             return delay_s
         # What goes on one connection waits for what is before it, so few delays hold up much.
-        if self.is_slow and self.chance.random() < (0.2 if "registry" in way else 0.01):
+        if self.is_slow and self.chance.random() < (0.2 if self.far in way else 0.01):
             return self.chance.uniform(0.3, 4.0)
         return self.chance.uniform(0.002, 0.04)

@@ -1,0 +1,5 @@
+"""What a history ends with in which a rule was broken."""
+
+
+class Broken(AssertionError):
+    """One of the rules does not hold."""

@@ -1,0 +1,83 @@
+"""One history of a group under a controller: troubles for a while, then none, and then all must be well."""
+
+from dataclasses import dataclass
+from random import Random
+
+from tanist.sim.broken import Broken
+from tanist.sim.group.around import Promise
+from tanist.sim.group.machines import PRODUCTION, Machines
+from tanist.sim.group.troubles import TROUBLE_S, Trouble, begin, draw
+from tanist.sim.group.world import GroupWorld
+from tanist.sim.shrinking import shrink
+
+_HEAL_S = 25.0
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What became of a group."""
+
+    seed: int
+    broken: str | None
+    """The rule that did not hold, if any."""
+    switches: int
+    ack_count: int
+    troubles: tuple[Trouble, ...]
+    transcript: tuple[str, ...]
+
+
+def walk(
+    seed: int, *, machines: Machines = PRODUCTION, troubles: tuple[Trouble, ...] | None = None
+) -> History:
+    """The history of this seed, the same each time; with ``troubles`` only these of its own."""
+    chance = Random(seed)
+    count = chance.choice((2, 3, 3, 3, 3, 5))
+    promise = Promise(
+        is_durable=chance.random() < 0.6,
+        is_slow=chance.random() < 0.3,
+        waits_for_all=chance.random() < 0.75,
+    )
+    drawn = draw(chance, count, is_durable=promise.is_durable)
+    world = GroupWorld(count, promise, chance=Random(seed + 1), machines=machines)
+    if troubles is None:
+        troubles = drawn
+    broken: str | None = None
+    try:
+        _play(world, troubles)
+    except Broken as error:
+        broken = f"{error} at {world.clockwork.now_s:.3f}"
+    return History(seed, broken, world.switches, world.ack_count, troubles, tuple(world.transcript))
+
+
+def shortest(seed: int, *, machines: Machines = PRODUCTION) -> History:
+    """A broken history of this seed with as few of its troubles as it needs; a sound one as it is.
+
+    It has to break the same rule: without some trouble another one may be broken, by another bug.
+    """
+    whole = walk(seed, machines=machines)
+    if whole.broken is None:
+        return whole
+    rule = whole.broken.partition(":")[0]
+
+    def is_broken(troubles: tuple[Trouble, ...]) -> bool:
+        broken = walk(seed, machines=machines, troubles=troubles).broken
+        return broken is not None and broken.startswith(f"{rule}:")
+
+    return walk(seed, machines=machines, troubles=shrink(whole.troubles, is_broken))
+
+
+def _play(world: GroupWorld, troubles: tuple[Trouble, ...]) -> None:
+    world.start()
+    for trouble in troubles:
+        world.clockwork.run_for(trouble.at_s - world.clockwork.now_s)
+        begin(world, trouble)
+    world.clockwork.run_for(TROUBLE_S - world.clockwork.now_s)
+    world.heal()
+    healed_s = world.clockwork.now_s
+    if not world.clockwork.run_for(_HEAL_S, lambda: world.has_acked_since(healed_s)):
+        raise Broken(f"L1: nothing is acknowledged any more; {world.complaint()}")
+    world.is_producing = False
+    if not world.clockwork.run_for(_HEAL_S, world.is_healed):
+        raise Broken(world.complaint() or "L1: the group is never at rest")
+    assert world.controller.record.master_id is not None
+    world.rules.check_master(world.controller.record.master_id)

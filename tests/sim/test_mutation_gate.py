@@ -1,0 +1,135 @@
+"""The gate: bugs that this family of brokers had, planted one by one, are found by the simulations.
+
+Each has the seed that found it when it was planted. Should a history be another one since, the seeds of the
+test command are searched. What finds a bug has to be sound without it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from tanist.sim.clockwork import Clockwork
+from tanist.sim.group.machines import PRODUCTION, Machines
+from tanist.sim.group.walk import walk as group_walk
+from tanist.sim.reading.registry import PlayedRegistry
+from tanist.sim.reading.walk import LATE_CLAIMS, LATE_LIVES
+from tanist.sim.reading.walk import walk as reading_walk
+from tanist.sim.reign import run_history
+from tests.support import group_mutants, mutants
+
+SEEDS = 2000
+
+
+class ForgetsWithTheSlave(PlayedRegistry):
+    """Who is read is only known as long as that one has a session."""
+
+    def _changed(self) -> None:
+        reader = self.record.reader
+        if reader is not None and reader not in self.presence:
+            self.record = type(self.record)(group=self.record.group, second=self.record.second)
+        super()._changed()
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One bug: how a seed is judged with and without it, and which one finds it."""
+
+    with_bug: Callable[[int], object]
+    without: Callable[[int], object]
+    seed: int
+
+
+def _group(seed: int, **parts: object) -> Planted:
+    machines = Machines(**parts)  # pyright: ignore[reportArgumentType]
+    return Planted(
+        lambda each: group_walk(each, machines=machines).broken,
+        lambda each: group_walk(each, machines=PRODUCTION).broken,
+        seed,
+    )
+
+
+def _reading(seed: int, **parts: object) -> Planted:
+    troubles = {"troubles": parts["troubles"]} if "troubles" in parts else {}
+    return Planted(
+        lambda each: reading_walk(each, **parts).broken,  # pyright: ignore[reportArgumentType]
+        lambda each: reading_walk(each, **troubles).broken,  # pyright: ignore[reportArgumentType]
+        seed,
+    )
+
+
+def _lease(seed: int, **parts: object) -> Planted:
+    return Planted(
+        lambda each: run_history(each, is_all_ack=False, **parts).lost_after_election,  # pyright: ignore[reportArgumentType]
+        lambda each: run_history(each, is_all_ack=False).lost_after_election,
+        seed,
+    )
+
+
+def _all_ack(seed: int, **parts: object) -> Planted:
+    return Planted(
+        lambda each: run_history(each, is_all_ack=True, **parts).lost,  # pyright: ignore[reportArgumentType]
+        lambda each: run_history(each, is_all_ack=True).lost,
+        seed,
+    )
+
+
+def _registry(clockwork: Clockwork) -> PlayedRegistry:
+    return ForgetsWithTheSlave(clockwork)
+
+
+GATE = {
+    "RocketMQ #5663: who joins does not count before that is confirmed": _group(
+        0, sync_state=mutants.ExpandsLate
+    ),
+    "who leaves counts no more before that is confirmed": _group(0, sync_state=mutants.ShrinksEarly),
+    "RocketMQ #6662: confirmed moves on at a master that is cut off": _group(
+        0, sync_state=mutants.LooksPastTheLost
+    ),
+    "RocketMQ #7017: two masters acknowledge": _group(148, ack_right=mutants.AsksOnce),
+    "RocketMQ #7689: controller and master are gone together": _group(
+        249, leases=group_mutants.WaitsForNoLease
+    ),
+    "RocketMQ #9942: the same master, and an epoch that wrote nothing": _group(
+        477, disk=group_mutants.GoesOnInTheOldEpoch
+    ),
+    "RocketMQ #10666: what was cut comes back": _group(41, disk=group_mutants.CutsWithoutNote),
+    "the poison: an absurd ack is believed": _group(2, master_link=group_mutants.BelievesAnyAck),
+    "the record of slave consumption is ephemeral": _reading(33, make_registry=_registry),
+    "the early permission: a slave is read while its master counts on it": _reading(
+        5, make_slave=mutants.PromisesNothing, troubles=LATE_CLAIMS
+    ),
+    "KIP-966: acknowledged before it is on the disk": _group(1, disk=group_mutants.SaysFlushedBefore),
+    "an election from outside of the set": _group(5, elect=group_mutants.elect_anybody),
+    "a log that diverged is not cut": _group(17, slave_link=group_mutants.CutsNothing),
+    "a log is cut by too few epochs": _group(10, slave_link=group_mutants.KnowsItsFirstEpochOnly),
+    "an epoch is not on the disk": _group(10, disk=group_mutants.ForgetsItsEpoch),
+    "a master that is elected again reigns on": _group(7, role_orders=group_mutants.StaysInItsReign),
+    "a proposal without an answer is taken for refused": _group(58, sync_state=mutants.ForgetsDoubt),
+    "a controller refuses the set that it has": _all_ack(43, takes_same_set=False),
+    "a lease without a margin": _lease(192, margin=0),
+    "a master counts on its slave for too long": _reading(14, make_master=mutants.LongLease),
+    "a slave is read while it hands back": _reading(1, make_slave=mutants.ReadsOn),
+    "a master never gives up": _reading(14, make_master=mutants.StaysUp),
+    "a master counts on a slave that is read": _reading(14, make_master=mutants.BelievesReaders),
+    "a slave takes itself for the second": _reading(13, make_slave=mutants.AnySlave),
+    "a slave follows offsets before it knows": _reading(68, make_slave=mutants.TakesOldOffsets),
+    "a slave says that it is not read before it knows": _reading(
+        6, make_slave=mutants.SpeaksTooSoon, troubles=LATE_LIVES
+    ),
+}
+
+REQUIRED = ("#5663", "#6662", "#7017", "#7689", "#9942", "#10666", "poison", "ephemeral", "early permission")
+
+
+@pytest.mark.parametrize("name", GATE)
+def test_a_planted_bug_is_found_by_a_history_that_is_sound_without_it(name: str) -> None:
+    planted = GATE[name]
+    found = next((seed for seed in (planted.seed, *range(SEEDS)) if planted.with_bug(seed)), None)
+    assert found is not None, f"no history of {SEEDS} finds it"
+    assert not planted.without(found)
+
+
+def test_the_gate_has_the_bugs_that_it_must_have() -> None:
+    assert len(GATE) >= 15
+    assert [bug for bug in REQUIRED if not any(bug in name for name in GATE)] == []
