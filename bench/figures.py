@@ -97,7 +97,7 @@ class Figure(msgspec.Struct, frozen=True):
         sign = "≥" if self.is_more_better else "≤"
         if not goal.peer:
             return f"{sign} {shown(goal.bound, self.unit)}"
-        return f"{sign} {goal.bound:g} × {goal.peer}"
+        return f"{sign} {goal.bound:g} of {goal.peer}"
 
 
 def percentile(samples: list[float], share: float) -> float:

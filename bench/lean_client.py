@@ -1,9 +1,9 @@
 """A client that costs next to nothing, in a process of its own: what it measures is the server.
 
 It writes frames that were laid out before, but for the key of the message, on plain sockets, each once the
-last one is answered; of an answer it looks at the length and the code alone. So it speaks RocketMQ's remoting,
-Redis and NATS alike. It is told what to do as the other clients of the benchmarks are: one step a line of input,
-as JSON.
+last one is answered; of an answer it looks at the length and the code alone. So it speaks RocketMQ's
+remoting, Redis and NATS alike. It is told what to do as the other clients of the benchmarks are: one step a
+line of input, as JSON.
 """
 
 import select
@@ -51,7 +51,7 @@ class Load(msgspec.Struct, rename="camel"):
     rate: float
     p50_micros: float
     p99_micros: float
-    cpu_seconds: float
+    cpu_seconds: float = 0.0
     p999_micros: float = 0.0
     began_s: float = 0.0
     ended_s: float = 0.0
@@ -238,7 +238,7 @@ def _publish_frame(number: int, body: bytes) -> bytes:
 
 
 def _is_good_by_nats(data: bytes) -> bool | None:
-    """``MSG``, the subject and the length in a line, then JSON with the place of the message in the stream."""
+    """``MSG``, the subject and the length in a line, then JSON with the message's place in the stream."""
     if data.count(b"\r\n") < 2 or not data.endswith(b"\r\n"):
         return None
     return b'"seq"' in data

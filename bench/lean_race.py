@@ -1,4 +1,4 @@
-"""Sends of a client that costs next to nothing, to one master: ours, Apache RocketMQ's, and NATS JetStream."""
+"""Sends of a client that costs next to nothing, to one master: ours, RocketMQ's, and NATS JetStream."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -94,7 +94,9 @@ def _figures(
         rounds=_ROUNDS,
         is_void=lambda seen: seen[0].failures > 0,
     )
-    return load_figures(row, f"{connections} connections", turns, lack=lack)
+    return load_figures(
+        row, f"{connections} connections", turns, missing=(Series(NATS, lack=lack),) if lack else ()
+    )
 
 
 def load_figures(
@@ -106,10 +108,9 @@ def load_figures(
     p99: float | None = _LOW_P99,
     peer: str = PEER,
     more: tuple[Goal, ...] = (),
-    lack: str = "",
+    missing: tuple[Series, ...] = (),
 ) -> list[Figure]:
     """Rate, latencies and the server's CPU of sends that took turns; ``more`` are goals of the rate."""
-    missing = (Series(NATS, lack=lack),) if lack else ()
     times: tuple[tuple[str, Callable[[Load], float], tuple[Goal, ...]], ...] = (
         ("p50", lambda load: load.p50_micros, ()),
         ("p99", lambda load: load.p99_micros, () if p99 is None else (Goal(p99, peer),)),

@@ -40,7 +40,7 @@ class LeanClient:
         kind: str = "remoting",
         body_bytes: int = BODY_BYTES,
     ) -> Load:
-        """Send messages of one size, one at a time on each connection, for a time or until there are enough."""
+        """Send messages, one at a time on each connection, for a time or until there are enough."""
         answer = self._process.do(
             "send",
             address=address,

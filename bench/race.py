@@ -61,7 +61,7 @@ def _run(name: str, *, is_quick: bool) -> RowRecord:
             told = row.run(Path(home), allowance)
     except PartnerMissing as missing:
         lack = str(missing)
-    except Exception as failure:  # noqa: BLE001 - The other rows are not to be lost with this one.
+    except Exception as failure:  # The other rows are not to be lost with this one.
         lack = f"{type(failure).__name__}: {failure}"[:400]
         print(f"{name} failed: {lack}", file=sys.stderr)
     return RowRecord(

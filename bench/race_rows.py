@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench import failover, reset, slave_consume
+from bench import failover, ha, reset, slave_consume
 from bench.bare_machine import bare_figures
 from bench.broker import java_figures
 from bench.figures import Figure
@@ -41,6 +41,12 @@ def _lines(measure: Callable[[Allowance], list[Row]]) -> Callable[[Path, Allowan
     return lambda _home, allowance: Told(lines=[told_line(row) for row in measure(allowance)])
 
 
+def _part(
+    measure: Callable[[Path, Allowance], list[Figure]], home: Path, allowance: Allowance
+) -> list[Figure]:
+    return measure(home / measure.__name__, allowance)
+
+
 def _failover(allowance: Allowance) -> list[Row]:
     counts = {"kill": 3, "freeze": 2, "cut": 2}
     return [
@@ -69,8 +75,8 @@ ROWS: dict[str, RaceRow] = {
         "The machine with no broker in the way: what nobody can be faster than.", 30, _figures(bare_figures)
     ),
     "java-sends": RaceRow(
-        "RocketMQ's own Java client, one process for both sides, 1 KiB, one master, ASYNC_FLUSH. One-way sends are "
-        "counted by what the broker holds.",
+        "RocketMQ's own Java client, one process for both sides, 1 KiB, one master, ASYNC_FLUSH. One-way "
+        "sends are counted by what the broker holds.",
         330,
         _figures(java_figures),
     ),
@@ -84,6 +90,27 @@ ROWS: dict[str, RaceRow] = {
         "The same with SYNC_FLUSH: an answer comes when the message is on the disk.",
         50,
         _figures(sync_flush_figures),
+    ),
+    "double-write": RaceRow(
+        "Sends that are answered when a slave has them too, 1 KiB: SYNC_MASTER and one slave; RocketMQ is told "
+        "to wait for its slave. Redis: XADD and WAIT 1, one replica, its file synced once a second.",
+        130,
+        _figures(
+            lambda home, allowance: [
+                *_part(ha.java_writes, home, allowance),
+                *_part(ha.lean_writes, home, allowance),
+            ]
+        ),
+    ),
+    "catch-up": RaceRow(
+        "An empty slave of a master with one file of log, beside a bare copy of that file.",
+        115,
+        _figures(ha.catch_up),
+    ),
+    "lag": RaceRow(
+        "How far a slave is behind a master that waits for nobody: at low load, after a burst, under load.",
+        110,
+        _figures(ha.lag),
     ),
     "failover": RaceRow(
         "Two replicas under a controller; the master is killed, frozen and cut off, while producers send.",
