@@ -11,7 +11,10 @@ from bench.bare_machine import bare_figures
 from bench.broker import java_figures
 from bench.figures import Figure
 from bench.lean_race import lean_figures, sync_flush_figures
+from bench.log_sizes import log_size_figures
 from bench.race_record import Line, told_line
+from bench.sizes import size_figures
+from bench.start_up import start_up_figures
 from bench.table import Row
 from bench.turns import Allowance
 
@@ -92,8 +95,8 @@ ROWS: dict[str, RaceRow] = {
         _figures(sync_flush_figures),
     ),
     "double-write": RaceRow(
-        "Sends that are answered when a slave has them too, 1 KiB: SYNC_MASTER and one slave; RocketMQ is told "
-        "to wait for its slave. Redis: XADD and WAIT 1, one replica, its file synced once a second.",
+        "Sends that are answered when a slave has them too, 1 KiB: SYNC_MASTER and one slave; RocketMQ is "
+        "told to wait for its slave. Redis: XADD and WAIT 1, one replica, its file synced once a second.",
         130,
         _figures(
             lambda home, allowance: [
@@ -112,6 +115,9 @@ ROWS: dict[str, RaceRow] = {
         110,
         _figures(ha.lag),
     ),
+    "start-up": RaceRow(
+        "From nothing until a name server, a master and a slave are of use.", 80, _figures(start_up_figures)
+    ),
     "failover": RaceRow(
         "Two replicas under a controller; the master is killed, frozen and cut off, while producers send.",
         390,
@@ -125,6 +131,16 @@ ROWS: dict[str, RaceRow] = {
     ),
     "reset": RaceRow(
         "The reset of a group of 100 clients with 1,000 queues.", 100, _lines(lambda _allowance: reset.run())
+    ),
+    "sizes": RaceRow(
+        "What work costs against the size of messages, the number of queues and of connections.",
+        150,
+        _figures(size_figures),
+    ),
+    "log-sizes": RaceRow(
+        "A broker whose log grows: its start after a stop and after a kill, and finding a time in it.",
+        240,
+        _figures(log_size_figures),
     ),
     "spark": RaceRow("Spark over files and topics, on two cores.", 210, _lines(_spark)),
 }
