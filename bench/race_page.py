@@ -23,8 +23,8 @@ _HEAD = "| what | Tanist | peers | ours ÷ peer | goal | |\n| --- | --- | --- | 
 _ABOUT = (
     "This page is made by `make race` from its last full run; `make race ROWS=lean-sends` runs some of it. "
     "The sides take turns on the same cores, and each figure is the median of the rounds, ± half their "
-    "range. A ratio is the median of the ratios of each round, with their range. A goal is **won** or **lost** if "
-    "all rounds say so; if they do not agree it is **unclear**: the spread is too wide to judge."
+    "range. A ratio is the median of the ratios of each round, with their range. A goal is **won** or "
+    "**lost** if all rounds say so; if they do not agree it is **unclear**: the spread is too wide to judge."
 )
 _NONE = (
     "No full race has been recorded yet. `make race` runs one, in less than 40 minutes; "
