@@ -67,7 +67,7 @@ class Side:
         What nobody answers is counted at the broker, and lasts until no more of it comes.
         """
         there = self.stored(topic) if work.is_one_way else 0
-        began_s = time.perf_counter()
+        used_s, began_s = cpu_s(self.process.pid), time.perf_counter()
         seen = self._measure(
             "load",
             name=self._producer.name,
@@ -83,7 +83,7 @@ class Side:
             return seen
         count, ended_s = self._settled(topic, there)
         load = msgspec.structs.replace(seen[0], count=count, rate=count / (ended_s - began_s))
-        return load, seen[1]
+        return load, cpu_s(self.process.pid) - used_s
 
     def fill_backlog(self, count: int) -> None:
         fill = {"topic": "Backlog", "bodyBytes": BODY_BYTES, "durationMs": 500, "threads": 4, "batch": 64}

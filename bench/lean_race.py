@@ -32,11 +32,8 @@ def lean_figures(home: Path, allowance: Allowance) -> list[Figure]:
         sides = dict(_masters(running, client, home))
         lack = ""
         try:
-            address = running.enter_context(nats_server(home / "nats"))
-            sides[NATS] = lambda count, ms: (
-                client.send(address, connections=count, duration_ms=ms, kind="nats"),
-                0.0,
-            )
+            address, pid = running.enter_context(nats_server(home / "nats"))
+            sides[NATS] = _sender(client, address, pid, kind="nats")
         except PartnerMissing as missing:
             lack = str(missing)
         _warm_up(sides, allowance)
@@ -61,20 +58,25 @@ def sync_flush_figures(home: Path, allowance: Allowance) -> list[Figure]:
 
 
 def _masters(running: ExitStack, client: LeanClient, home: Path, **settings: object) -> Mapping[str, Send]:
-    def side(node: Node) -> Send:
-        def send(connections: int, duration_ms: int) -> tuple[Load, float]:
-            used_s = cpu_s(node.pid)
-            load = client.send(node.address, connections=connections, duration_ms=duration_ms)
-            return load, cpu_s(node.pid) - used_s
-
-        return send
-
     ours = running.enter_context(TanistGroup(home / "ours", **settings))
     peer = running.enter_context(RocketMQGroup(home / "peer", **settings))
     return {
-        OURS: side(ours.start_master("ASYNC_MASTER")),
-        PEER: side(peer.start_master("ASYNC_MASTER")),
+        OURS: _sender_to(client, ours.start_master("ASYNC_MASTER")),
+        PEER: _sender_to(client, peer.start_master("ASYNC_MASTER")),
     }
+
+
+def _sender_to(client: LeanClient, node: Node) -> Send:
+    return _sender(client, node.address, node.pid, kind="remoting")
+
+
+def _sender(client: LeanClient, address: str, pid: int, *, kind: str) -> Send:
+    def send(connections: int, duration_ms: int) -> tuple[Load, float]:
+        used_s = cpu_s(pid)
+        load = client.send(address, connections=connections, duration_ms=duration_ms, kind=kind)
+        return load, cpu_s(pid) - used_s
+
+    return send
 
 
 def _warm_up(sides: Mapping[str, Send], allowance: Allowance) -> None:
@@ -87,8 +89,9 @@ def _figures(
     row: str, connections: int, sides: Mapping[str, Send], allowance: Allowance, lack: str = ""
 ) -> list[Figure]:
     duration_ms = allowance.amount(_MEASURED_MS)
+    what = "1 connection" if connections == 1 else f"{connections} connections"
     turns = take_turns(
-        f"{connections} connections",
+        what,
         {name: lambda send=send: send(connections, duration_ms) for name, send in sides.items()},
         allowance,
         rounds=_ROUNDS,
@@ -139,11 +142,7 @@ def load_figures(
             row,
             f"{what}: the server's CPU a message",
             "µs",
-            tuple(
-                Series(one.side, one.samples)
-                for one in turns.series(lambda seen: seen[1] / seen[0].count * 1e6)
-                if any(one.samples)
-            ),
+            turns.series(lambda seen: seen[1] / seen[0].count * 1e6) + missing,
             goals=(Goal(_LOW_CPU, peer),),
         ),
     ]

@@ -18,8 +18,11 @@ _MOST_MESSAGES = 300_000
 
 
 @contextmanager
-def nats_server(home: Path) -> Generator[str]:
-    """Run it, and have its stream made; its address. Raises PartnerMissing where there is no NATS."""
+def nats_server(home: Path) -> Generator[tuple[str, int]]:
+    """Run it, and have its stream made; its address and process.
+
+    Raises PartnerMissing where there is no NATS.
+    """
     program = shutil.which("nats-server", path="/usr/sbin:/usr/local/sbin") or shutil.which("nats-server")
     if program is None:
         raise PartnerMissing("nats-server is missing: install nats-server, then run this again")
@@ -28,7 +31,7 @@ def nats_server(home: Path) -> Generator[str]:
     with ForeignProcess("nats", command, directory=home) as process:
         process.wait_for_output(_READY, timeout_s=_START_TIMEOUT_S)
         _make_stream(port)
-        yield f"127.0.0.1:{port}"
+        yield f"127.0.0.1:{port}", process.pid
 
 
 def _make_stream(port: int) -> None:

@@ -14,10 +14,10 @@ _STYLE = (
     ".line{fill:none;stroke-width:2}text.key{stroke:none}"
     "@media (prefers-color-scheme:dark){text{fill:#ccc}.axis{stroke:#777}}</style>"
 )
-_WIDTH = 860
-_LABEL = 400
+_WIDTH = 960
+_LABEL = 500
 _ROW = 20
-_TOP = 40
+_TOP = 48
 _RIGHT = 20
 _PLOT_HEIGHT = 260
 _LEFT = 80
@@ -53,7 +53,7 @@ def _ratio_row(figure: Figure, goal: Goal, ratios: Sequence[float], y: int) -> s
     low, middle, high = _x(turned[0]), _x(turned[len(turned) // 2]), _x(turned[-1])
     name = escape(f"{figure.row}: {figure.what} / {goal.peer}")
     return (
-        f'<text x="{_LABEL - 10}" y="{y + 4}" text-anchor="end">{name[:70]}</text>'
+        f'<text x="{_LABEL - 10}" y="{y + 4}" text-anchor="end">{name}</text>'
         f'<line class="{_class(verdict)}" x1="{low}" x2="{high}" y1="{y}" y2="{y}" stroke-width="2"/>'
         f'<circle class="{_class(verdict)}" cx="{middle}" cy="{y}" r="4"/>'
         f'<line class="goal" x1="{_x(bound)}" x2="{_x(bound)}" y1="{y - 7}" y2="{y + 7}"/>'
