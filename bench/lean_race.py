@@ -97,9 +97,7 @@ def _figures(
         rounds=_ROUNDS,
         is_void=lambda seen: seen[0].failures > 0,
     )
-    return load_figures(
-        row, f"{connections} connections", turns, missing=(Series(NATS, lack=lack),) if lack else ()
-    )
+    return load_figures(row, what, turns, missing=(Series(NATS, lack=lack),) if lack else ())
 
 
 def load_figures(
