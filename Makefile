@@ -8,7 +8,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint format types layers behaviours bench cost cost-baseline chaos sim-long crash-images fuzz soak idle evidence golden changelog clean
+.PHONY: help setup run demo test check lint format types layers behaviours bench race race-page cost cost-baseline chaos sim-long crash-images fuzz soak idle evidence golden changelog clean
 # `check` is in the order in which things fail fastest.
 .NOTPARALLEL:
 
@@ -50,6 +50,12 @@ behaviours: setup ## Count the promised behaviours that have a test
 
 bench: setup ## Measure; ARGS go to the benchmark
 	$(BIN)/python -m bench $(ARGS)
+
+race: setup ## Race Tanist, RocketMQ, Redis, NATS and the bare machine, within 40 minutes; ROWS=bare,lean-sends
+	$(BIN)/python -m bench.race $(if $(QUICK),--quick) $(ROWS)
+
+race-page: setup ## Make the page about performance again from the last full race
+	$(BIN)/python -m bench.race_page
 
 cost: setup ## Count what a message costs a broker, beside the recorded counts
 	$(BIN)/python -m bench.cost

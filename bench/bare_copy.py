@@ -12,7 +12,7 @@ _PIECE_BYTES = 1 << 20
 
 def copy_rate(source: Path, target: Path, size_bytes: int) -> float:
     """Bytes a second with ``sendfile`` in one process and ``recv_into`` a fresh mapped file in another."""
-    here, there = _connected()
+    here, there = connected()
     sender = multiprocessing.get_context("fork").Process(target=_send, args=(there, source, size_bytes))
     with here, there:
         began_s = time.perf_counter()
@@ -25,7 +25,7 @@ def copy_rate(source: Path, target: Path, size_bytes: int) -> float:
     return size_bytes / taken_s
 
 
-def _connected() -> tuple[socket.socket, socket.socket]:
+def connected() -> tuple[socket.socket, socket.socket]:
     """Both ends of a connection on the loopback address."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         here = socket.create_connection(server.getsockname())

@@ -5,7 +5,8 @@ Each part can be run alone: ``failover-kill``, ``failover-freeze``, ``failover-c
 
 - a new master is elected: the controller is asked every 5 ms,
 - a raw send succeeds: one is tried every 5 ms at the replica that is left,
-- a producer of ours goes on, and a stock one of RocketMQ 5.
+- a producer of ours goes on, and a stock one of RocketMQ 5,
+- a consumer of each is given messages of the new master.
 
 Both producers send all the time, four at a time with pauses of 2 ms.
 """
@@ -121,6 +122,8 @@ def _rows(fault: Fault, ours: list[Failover], peer: list[Failover]) -> list[Row]
             f"worst ≤ RocketMQ's, or {_ROUTE_S:g} s" if is_kill else "",
             (lambda mine, theirs: mine[-1] <= max(theirs[-1], _ROUTE_S)) if is_kill else None,
         ),
+        row("  Tanist's consumer goes on", lambda one: one.tanist_reads_s, "", None),
+        row("  Java's consumer goes on", lambda one: one.java_reads_s, "", None),
     ]
 
 

@@ -1,16 +1,17 @@
-"""How long nobody can write after a fault of the master, seen by four kinds of clients."""
+"""How long nobody can write or read after a fault of the master, seen by six kinds of clients."""
 
 import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from bench.controlled_groups import BROKER, TOPIC, ControlledGroup, Member
+from bench.failover_readers import Readers
 from bench.lean_client import send_request
 from bench.processes import own_process
 from tanist.protocol import ResponseCode
@@ -58,6 +59,8 @@ class Failover:
     raw_s: float
     tanist_s: float
     java_s: float
+    tanist_reads_s: float
+    java_reads_s: float
 
 
 class Producers:
@@ -151,12 +154,13 @@ def _polls() -> Generator[None]:
         time.sleep(_POLL_S)
 
 
-def fail_over(group: ControlledGroup, producers: Producers, fault: Fault) -> Failover:
+def fail_over(group: ControlledGroup, producers: Producers, readers: Readers, fault: Fault) -> Failover:
     """Strike the master, see who goes on when, and have the group whole again."""
     before = group.wait_in_step()
     master = group.member(before.master_address)
     successor = group.other(master)
     producers.wait_for_flow(master.address)
+    readers.wait_for_flow()
     with _Watch(group, before.master_epoch, successor) as watch:
         struck_ns = time.monotonic_ns()
         fault.strike(master)
@@ -166,12 +170,16 @@ def fail_over(group: ControlledGroup, producers: Producers, fault: Fault) -> Fai
         )
     tanist_ns = producers.tanist_went_on(successor.address, struck_ns)
     java_ns = producers.java_went_on(successor.address, struck_ns)
+    # Before the new master takes messages a consumer is only given what it held.
+    tanist_reads_ns = readers.tanist.went_on(watch.raw_ns)
+    java_reads_ns = readers.java.went_on(watch.raw_ns)
     fault.heal(master)
-    times = (watch.elected_ns, watch.raw_ns, tanist_ns, java_ns)
+    times = (watch.elected_ns, watch.raw_ns, tanist_ns, java_ns, tanist_reads_ns, java_reads_ns)
     seen = Failover(*((at_ns - struck_ns) / _NS for at_ns in times))
     print(
         f"{group.name}, {fault.name}: elected {seen.elected_s:.3f} s, raw send {seen.raw_s:.3f} s, "
-        f"Tanist's producer {seen.tanist_s:.3f} s, Java's producer {seen.java_s:.3f} s",
+        f"Tanist's producer {seen.tanist_s:.3f} s, Java's producer {seen.java_s:.3f} s, "
+        f"Tanist's consumer {seen.tanist_reads_s:.3f} s, Java's consumer {seen.java_reads_s:.3f} s",
         file=sys.stderr,
     )
     return seen
@@ -184,23 +192,23 @@ def take_turns(
     seen: dict[ControlledGroup, list[Failover]] = {ours: [], peer: []}
     with (
         StockClients(_LINE, home / "clients", flags=FULL_SPEED) as java,
-        _producers(home, tuple(seen), java) as producers,
+        _clients(home, tuple(seen), java) as clients,
     ):
         for _ in range(rounds):
             for group, failovers in seen.items():
-                failovers.append(fail_over(group, producers[group], fault))
+                failovers.append(fail_over(group, *clients[group], fault))
     return seen[ours], seen[peer]
 
 
 @contextmanager
-def _producers(
+def _clients(
     home: Path, groups: Sequence[ControlledGroup], java: StockClients
-) -> Generator[dict[ControlledGroup, Producers]]:
-    started: dict[ControlledGroup, Producers] = {}
-    try:
-        for group in groups:
-            started[group] = Producers(home, group, java)
-        yield started
-    finally:
-        for producers in started.values():
-            producers.__exit__(None, None, None)
+) -> Generator[dict[ControlledGroup, tuple[Producers, Readers]]]:
+    with ExitStack() as running:
+        yield {
+            group: (
+                running.enter_context(Producers(home, group, java)),
+                running.enter_context(Readers(home, group, java)),
+            )
+            for group in groups
+        }

@@ -5,39 +5,60 @@ Each part runs both sides in turns, on stores of their own, and can be run alone
 """
 
 import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from bench.ha_catch_up import catch_up_rows
-from bench.ha_lag import lag_rows
+from bench.figures import Figure
+from bench.ha_catch_up import catch_up_figures
+from bench.ha_lag import lag_figures
 from bench.ha_producers import BIG_FILE, producer_rows
 from bench.ha_ten import ten_rows
-from bench.ha_writes import java_rows, lean_rows
+from bench.ha_writes import java_figures, lean_figures
 from bench.lean_sends import LeanClient
+from bench.race_record import figure_rows
 from bench.replica_groups import RocketMQGroup, TanistGroup
 from bench.table import Row
+from bench.turns import Allowance
 from tests.support.partners import PartnerMissing
 
-
-def _catch_up(client: LeanClient, home: Path) -> list[Row]:
-    with TanistGroup(home / "ours") as ours, RocketMQGroup(home / "peer") as peer:
-        return catch_up_rows(client, ours, peer, home)
+_LIMIT_S = 300.0
+"""For each part, when it is run alone."""
 
 
-def _lag(client: LeanClient, home: Path) -> list[Row]:
-    with TanistGroup(home / "ours") as ours, RocketMQGroup(home / "peer") as peer:
-        return lag_rows(client, ours, peer)
+def catch_up(home: Path, allowance: Allowance) -> list[Figure]:
+    with _stage(home) as (client, ours, peer):
+        return catch_up_figures(client, ours, peer, home, allowance)
 
 
-def _java(_client: LeanClient, home: Path) -> list[Row]:
-    with TanistGroup(home / "ours") as ours, RocketMQGroup(home / "peer") as peer:
-        return java_rows(ours, peer, home)
+def lag(home: Path, allowance: Allowance) -> list[Figure]:
+    with _stage(home) as (client, ours, peer):
+        return lag_figures(client, ours, peer, allowance)
 
 
-def _lean(client: LeanClient, home: Path) -> list[Row]:
-    with TanistGroup(home / "ours") as ours, RocketMQGroup(home / "peer") as peer:
-        return lean_rows(client, ours, peer, home)
+def java_writes(home: Path, allowance: Allowance) -> list[Figure]:
+    with _stage(home) as (_client, ours, peer):
+        return java_figures(ours, peer, home, allowance)
+
+
+def lean_writes(home: Path, allowance: Allowance) -> list[Figure]:
+    with _stage(home) as (client, ours, peer):
+        return lean_figures(client, ours, peer, home, allowance)
+
+
+@contextmanager
+def _stage(home: Path) -> Generator[tuple[LeanClient, TanistGroup, RocketMQGroup]]:
+    """The lean client, and a group of each side in which nothing runs yet."""
+    with (
+        LeanClient(home / "lean") as client,
+        TanistGroup(home / "ours") as ours,
+        RocketMQGroup(home / "peer") as peer,
+    ):
+        yield client, ours, peer
+
+
+def _rows(measure: Callable[[Path, Allowance], list[Figure]], home: Path) -> list[Row]:
+    return figure_rows(measure(home, Allowance(_LIMIT_S)))
 
 
 def _producers(client: LeanClient, home: Path) -> list[Row]:
@@ -51,10 +72,10 @@ def _ten(client: LeanClient, home: Path) -> list[Row]:
 
 
 _PARTS: dict[str, Callable[[LeanClient, Path], list[Row]]] = {
-    "catch-up": _catch_up,
-    "lag": _lag,
-    "java": _java,
-    "lean": _lean,
+    "catch-up": lambda _client, home: _rows(catch_up, home),
+    "lag": lambda _client, home: _rows(lag, home),
+    "java": lambda _client, home: _rows(java_writes, home),
+    "lean": lambda _client, home: _rows(lean_writes, home),
     "producers": _producers,
     "ten": _ten,
 }
@@ -74,7 +95,7 @@ def _run_part(name: str) -> list[Row]:
     try:
         with ExitStack() as running:
             home = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="tanist-bench-")))
-            client = running.enter_context(LeanClient(home / "lean"))
+            client = running.enter_context(LeanClient(home / "lean-of-part"))
             return _PARTS[name](client, home)
     except PartnerMissing as lack:
         raise SystemExit(f"ha: {lack}") from lack

@@ -4,16 +4,16 @@ The log is one file, for an empty slave of Apache RocketMQ is given the newest f
 same bytes. The bare machine copies our log, too.
 """
 
-import statistics
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.bare_copy import copy_rate
+from bench.figures import Figure, Goal, Series
 from bench.lean_sends import LeanClient
 from bench.replica_groups import Node, ReplicaGroup, acked_to, wait_until
-from bench.table import Row
+from bench.turns import Allowance, take_turns
 
 TOPIC = "Bench"
 FILL_BYTES = 1000 << 20
@@ -28,6 +28,9 @@ _NEAR_POLL_S = 0.025
 _LIMIT_S = 120.0
 _FAST_RATE = 3.0
 _BARE_RATE = 0.5
+_LOW_CPU = 0.5
+_ROW = "catch-up"
+_BARE = "sendfile, recv_into"
 
 
 @dataclass(frozen=True)
@@ -96,68 +99,51 @@ def _watch(master: Node, starting: Future[Node], near_bytes: int) -> CatchUp:
         time.sleep(_NEAR_POLL_S if near_bytes else _POLL_S)
 
 
-def catch_up_rows(client: LeanClient, ours: ReplicaGroup, peer: ReplicaGroup, home: Path) -> list[Row]:
-    masters = {group: group.start_master("ASYNC_MASTER") for group in (ours, peer)}
-    for master in masters.values():
-        fill(client, master)
-    seen: dict[ReplicaGroup, list[CatchUp]] = {ours: [], peer: []}
-    bare: list[float] = []
-    log = masters[ours]
+def catch_up_figures(
+    client: LeanClient, ours: ReplicaGroup, peer: ReplicaGroup, home: Path, allowance: Allowance
+) -> list[Figure]:
+    masters = {group.name: (group, group.start_master("ASYNC_MASTER")) for group in (ours, peer)}
+    for _, master in masters.values():
+        fill(client, master, until=allowance.amount(FILL_BYTES))
+    log = masters[ours.name][1]
     # A second file may be there already, for what comes.
     log_file = min((log.store / "commitlog").iterdir())
-    for _ in range(ROUNDS):
-        bare.append(copy_rate(log_file, home / "copy", log.status().log_end))
-        for group, runs in seen.items():
-            runs.append(catch_up(group, masters[group]))
-    for master in masters.values():
+    bare: list[float] = []
+
+    def measure(group: ReplicaGroup, master: Node) -> CatchUp:
+        if group is ours:
+            bare.append(copy_rate(log_file, home / "copy", log.status().log_end))
+        return catch_up(group, master)
+
+    turns = take_turns(
+        "catch-up",
+        {name: lambda pair=pair: measure(*pair) for name, pair in masters.items()},
+        allowance,
+        rounds=ROUNDS,
+    )
+    for _, master in masters.values():
         master.destroy()
-    return _rows(seen[ours], seen[peer], statistics.median(bare))
-
-
-def _rows(ours: list[CatchUp], peer: list[CatchUp], bare: float) -> list[Row]:
-    rate, peer_rate = (statistics.median(run.rate for run in runs) for runs in (ours, peer))
-    readable_s, peer_readable_s = (
-        statistics.median(run.readable_s - run.began_s for run in runs) for runs in (ours, peer)
-    )
-    cost, peer_cost = (
-        statistics.median(run.master_cpu_s / run.copied_bytes for run in runs) * 1e9 for runs in (ours, peer)
-    )
-    size = f"{ours[0].copied_bytes / (1 << 30):.2f} GiB"
+    size = f"{turns.seen[ours.name][0].copied_bytes / (1 << 30):.2f} GiB"
+    what = f"an empty slave gets {size}"
     return [
-        Row(
-            f"catch-up of an empty slave over {size}",
-            _mb(rate),
-            f"RocketMQ {_mb(peer_rate)}",
-            rate / peer_rate,
-            f"≥ {_FAST_RATE:g}",
-            rate >= _FAST_RATE * peer_rate,
+        Figure(
+            _ROW,
+            what,
+            "B/s",
+            (*turns.series(lambda run: run.rate), Series(_BARE, tuple(bare))),
+            is_more_better=True,
+            goals=(Goal(_FAST_RATE, peer.name), Goal(_BARE_RATE, _BARE)),
         ),
-        Row(
-            "  beside a bare copy",
-            _mb(rate),
-            f"sendfile, recv_into {_mb(bare)}",
-            rate / bare,
-            f"≥ {_BARE_RATE:g}",
-            rate >= _BARE_RATE * bare,
-        ),
-        Row(
-            "  until all is readable",
-            f"{readable_s:.2f} s",
-            f"RocketMQ {peer_readable_s:.2f} s",
-            readable_s / peer_readable_s,
-            "",
-            None,
-        ),
-        Row(
-            "  the master's CPU a GB",
-            f"{cost:.2f} s",
-            f"RocketMQ {peer_cost:.2f} s",
-            cost / peer_cost,
-            "",
-            None,
+        Figure(_ROW, f"{what}: until all is readable", "s", turns.series(_readable_s)),
+        Figure(
+            _ROW,
+            f"{what}: the master's CPU a GB",
+            "s",
+            turns.series(lambda run: run.master_cpu_s / run.copied_bytes * 1e9),
+            goals=(Goal(_LOW_CPU, peer.name),),
         ),
     ]
 
 
-def _mb(bytes_a_second: float) -> str:
-    return f"{bytes_a_second / 1e6:.0f} MB/s"
+def _readable_s(run: CatchUp) -> float:
+    return run.readable_s - run.began_s

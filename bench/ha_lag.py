@@ -1,22 +1,26 @@
-"""How far a slave is behind its master that waits for nobody: at low load, and after a burst.
+"""How far a slave is behind its master that waits for nobody: at low load, after a burst, and under load.
 
 A message is visible on a slave when the slave counts it as the last of its queue, which both brokers can be
 asked. It is asked again and again, because a pull that waits is not woken by what RocketMQ's slaves receive.
 """
 
+import itertools
 import random
-import statistics
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
+from bench.figures import Figure, Goal, percentile
+from bench.ha_loaded import PACE, LoadedLag, lag_under_load
 from bench.lean_client import send_request
 from bench.lean_sends import BODY_BYTES, LeanClient
 from bench.replica_groups import Node, ReplicaGroup, wait_in_step, wait_until
-from bench.table import Row
+from bench.turns import Allowance, Turns, take_turns
 from tanist.protocol.codes import ResponseCode
 
-_PUSHES = 100
-_WARM_PUSHES = 10
+_PUSHES = 60
+_PUSH_ROUNDS = 3
 _PAUSE_S = 0.1
 """As long as RocketMQ's master waits between two looks at its log, so that sends fall anywhere between."""
 _LOOK_S = 0.0002
@@ -26,9 +30,13 @@ _PUSH_TOPIC = "Push"
 _BURST = 200_000
 _BURST_BATCH = 32
 _BURST_CONNECTIONS = 4
-_BURST_ROUNDS = 3
+_ROUNDS = 3
+_LOADED_MS = 4_000
 _BURST_TOPIC = "Burst"
 _BURST_MS = 1_000.0
+_ROW = "lag"
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -41,31 +49,50 @@ class _Burst:
     readable_ms: float
 
 
-def lag_rows(client: LeanClient, ours: ReplicaGroup, peer: ReplicaGroup) -> list[Row]:
-    pairs: dict[ReplicaGroup, tuple[Node, Node]] = {}
+def lag_figures(
+    client: LeanClient, ours: ReplicaGroup, peer: ReplicaGroup, allowance: Allowance
+) -> list[Figure]:
+    pairs: dict[str, tuple[Node, Node]] = {}
     for group in (ours, peer):
         master = group.start_master("ASYNC_MASTER")
-        pairs[group] = master, group.start_slave(1)
+        pairs[group.name] = master, group.start_slave(1)
         wait_in_step(master)
-    rows = _push_rows(*(_pushes(*pairs[group]) for group in (ours, peer)))
-    bursts: dict[ReplicaGroup, list[_Burst]] = {ours: [], peer: []}
-    for _ in range(_BURST_ROUNDS):
-        for group, seen in bursts.items():
-            seen.append(_burst(client, *pairs[group]))
-    for pair in pairs.values():
-        for node in pair:
-            node.destroy()
-    return rows + _burst_rows(bursts[ours], bursts[peer])
+
+    def sides(measure: Callable[[Node, Node], _T]) -> dict[str, Callable[[], _T]]:
+        return {name: lambda pair=pair: measure(*pair) for name, pair in pairs.items()}
+
+    count = allowance.amount(_PUSHES)
+    numbers = {name: itertools.count(1) for name in pairs}
+    pushes = take_turns(
+        "push",
+        {name: lambda n=name: _pushes(*pairs[n], numbers[n], count) for name in pairs},
+        allowance,
+        rounds=_PUSH_ROUNDS,
+        warm_rounds=1,
+    )
+    most = allowance.amount(_BURST)
+    bursts = take_turns(
+        "burst", sides(lambda master, slave: _burst(client, master, slave, most)), allowance, rounds=_ROUNDS
+    )
+    loaded_ms = allowance.amount(_LOADED_MS)
+    loaded = take_turns(
+        "lag under load",
+        sides(lambda master, _slave: lag_under_load(master, loaded_ms)),
+        allowance,
+        rounds=_ROUNDS,
+    )
+    for node in itertools.chain(*pairs.values()):
+        node.destroy()
+    return [*_push_figures(pushes), *_burst_figures(bursts), *_loaded_figures(loaded)]
 
 
-def _pushes(master: Node, slave: Node) -> list[float]:
+def _pushes(master: Node, slave: Node, numbers: Iterator[int], count: int) -> list[float]:
     """Seconds from a send to the message's being visible on the slave."""
     request = send_request(_PUSH_TOPIC, 0, bytes(BODY_BYTES))
     taken: list[float] = []
     pause = random.Random(1)
-    for number in range(_WARM_PUSHES + _PUSHES):
+    for wanted in itertools.islice(numbers, count):
         time.sleep(pause.uniform(0, _PAUSE_S))
-        wanted = number + 1
         began_s = time.perf_counter()
         answer = master.ask(request)
         if answer.code != ResponseCode.SUCCESS:
@@ -76,31 +103,28 @@ def _pushes(master: Node, slave: Node) -> list[float]:
             poll_s=_LOOK_S,
         )
         taken.append(seen_s - began_s)
-    return taken[_WARM_PUSHES:]
+    return taken
 
 
-def _push_rows(ours: list[float], peer: list[float]) -> list[Row]:
-    p50, peer_p50 = (statistics.median(taken) * 1e3 for taken in (ours, peer))
-    p99, peer_p99 = (statistics.quantiles(taken, n=100)[98] * 1e3 for taken in (ours, peer))
+def _push_figures(turns: Turns[list[float]]) -> list[Figure]:
     return [
-        Row(
-            "async push at low load, send to visible on the slave: p50",
-            f"{p50:.2f} ms",
-            f"RocketMQ {peer_p50:.1f} ms",
-            p50 / peer_p50,
-            f"≤ {_PUSH_P50_MS:g} ms",
-            p50 <= _PUSH_P50_MS,
-        ),
-        Row("  p99", f"{p99:.2f} ms", f"RocketMQ {peer_p99:.1f} ms", p99 / peer_p99, "", None),
+        Figure(
+            _ROW,
+            f"low load, a send until it is visible on the slave: {name}",
+            "ms",
+            turns.series(lambda taken, share=share: percentile(taken, share) * 1e3),
+            goals=goals,
+        )
+        for name, share, goals in (("p50", 0.5, (Goal(_PUSH_P50_MS),)), ("p99", 0.99, ()))
     ]
 
 
-def _burst(client: LeanClient, master: Node, slave: Node) -> _Burst:
+def _burst(client: LeanClient, master: Node, slave: Node, most: int) -> _Burst:
     there = slave.readable(_BURST_TOPIC)
     load = client.send(
         master.address,
         connections=_BURST_CONNECTIONS,
-        most=_BURST,
+        most=most,
         batch=_BURST_BATCH,
         topic=_BURST_TOPIC,
     )
@@ -112,42 +136,28 @@ def _burst(client: LeanClient, master: Node, slave: Node) -> _Burst:
     return _Burst(load.rate, lag_bytes, (in_step_s - load.ended_s) * 1e3, (readable_s - load.ended_s) * 1e3)
 
 
-def _burst_rows(ours: list[_Burst], peer: list[_Burst]) -> list[Row]:
-    rate, peer_rate = (statistics.median(one.rate for one in seen) for seen in (ours, peer))
-    taken, peer_taken = (statistics.median(one.in_step_ms for one in seen) for seen in (ours, peer))
-    lag, peer_lag = (statistics.median(one.lag_bytes for one in seen) / 1e6 for seen in (ours, peer))
-    readable, peer_readable = (statistics.median(one.readable_ms for one in seen) for seen in (ours, peer))
+def _burst_figures(turns: Turns[_Burst]) -> list[Figure]:
+    what = f"a burst of {_BURST // 1000}k messages"
     return [
-        Row(
-            f"lag after {_BURST // 1000}k messages is 0 again within",
-            f"{taken:.0f} ms",
-            f"RocketMQ {peer_taken:.0f} ms",
-            taken / peer_taken,
-            f"≤ {_BURST_MS:g} ms",
-            taken <= _BURST_MS,
+        Figure(
+            _ROW,
+            f"{what}: no lag again within",
+            "ms",
+            turns.series(lambda one: one.in_step_ms),
+            goals=(Goal(_BURST_MS),),
         ),
-        Row(
-            "  the lag at the end of the burst",
-            f"{lag:.1f} MB",
-            f"RocketMQ {peer_lag:.1f} MB",
-            None,
-            "",
-            None,
+        Figure(_ROW, f"{what}: all is readable within", "ms", turns.series(lambda one: one.readable_ms)),
+        Figure(_ROW, f"{what}: the lag at its end", "MB", turns.series(lambda one: one.lag_bytes / 1e6)),
+        Figure(
+            _ROW, f"{what}: batches of 32", "msg/s", turns.series(lambda one: one.rate), is_more_better=True
         ),
-        Row(
-            "  all of it is readable within",
-            f"{readable:.0f} ms",
-            f"RocketMQ {peer_readable:.0f} ms",
-            readable / peer_readable,
-            "",
-            None,
-        ),
-        Row(
-            "  the burst, batches of 32",
-            f"{rate / 1e3:.0f}k/s",
-            f"RocketMQ {peer_rate / 1e3:.0f}k/s",
-            rate / peer_rate,
-            "",
-            None,
-        ),
+    ]
+
+
+def _loaded_figures(turns: Turns[LoadedLag]) -> list[Figure]:
+    what = f"under {PACE // 1000}k messages a second"
+    return [
+        Figure(_ROW, f"{what}: the lag, p50", "kB", turns.series(lambda one: one.p50_bytes / 1e3)),
+        Figure(_ROW, f"{what}: the lag, worst", "kB", turns.series(lambda one: one.worst_bytes / 1e3)),
+        Figure(_ROW, f"{what}: sent", "msg/s", turns.series(lambda one: one.rate), is_more_better=True),
     ]

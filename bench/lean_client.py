@@ -1,14 +1,13 @@
 """A client that costs next to nothing, in a process of its own: what it measures is the server.
 
 It writes frames that were laid out before, but for the key of the message, on plain sockets, each once the
-last one is answered; of an answer it looks at the length and the code alone. So it speaks RocketMQ's remoting
-and Redis alike. It is told what to do as the other clients of the benchmarks are: one step a line of input,
-as JSON.
+last one is answered; of an answer it looks at the length and the code alone. So it speaks RocketMQ's
+remoting, Redis and NATS alike. It is told what to do as the other clients of the benchmarks are: one step a
+line of input, as JSON.
 """
 
 import select
 import socket
-import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from bench.figures import percentile
 from tanist.model.property_names import UNIQ_KEY, WAIT
 from tanist.protocol import Command, RequestCode, encode_command
 from tanist.protocol.batch import encode_batch
@@ -26,6 +26,7 @@ _READ_BYTES = 1 << 16
 _QUEUES = 8
 _STREAM_ENTRIES = 300_000
 _WAIT_MS = 3_000
+NATS_SUBJECT = "bench"
 _KEY = b"0" * 32
 """Where the key goes: each message has one of its own, as those of stock producers have."""
 _PROPERTIES = encode_properties({UNIQ_KEY: _KEY.decode(), WAIT: "true"})
@@ -35,6 +36,8 @@ BUCKET_S = 0.02
 Options: TypeAlias = dict[str, Any]
 IsGood: TypeAlias = Callable[[bytes], bool | None]
 """Whether an answer is good; None while it is not whole."""
+Greet: TypeAlias = Callable[[socket.socket, int], None]
+"""What has to be said on a connection, the number of which is given, before the first message."""
 
 
 class Load(msgspec.Struct, rename="camel"):
@@ -48,7 +51,8 @@ class Load(msgspec.Struct, rename="camel"):
     rate: float
     p50_micros: float
     p99_micros: float
-    cpu_seconds: float
+    cpu_seconds: float = 0.0
+    p999_micros: float = 0.0
     began_s: float = 0.0
     ended_s: float = 0.0
     buckets: list[int] = []
@@ -57,13 +61,18 @@ class Load(msgspec.Struct, rename="camel"):
 class _Run:
     """All connections to one server, each with a frame of its own, which gets one key after another."""
 
-    def __init__(self, address: str, frames: Sequence[bytes], is_good: IsGood) -> None:
+    def __init__(
+        self, address: str, frames: Sequence[bytes], is_good: IsGood, greet: Greet | None = None
+    ) -> None:
         self._is_good = is_good
         self._failures = 0
         self._ends_s: list[float] = []
         self._taken_s: list[float] = []
         host, _, port = address.rpartition(":")
         self._peers = [socket.create_connection((host, int(port))) for _ in frames]
+        if greet is not None:
+            for number, peer in enumerate(self._peers):
+                greet(peer, number)
         self._frames = {
             peer.fileno(): frame.split(_KEY, 1) for peer, frame in zip(self._peers, frames, strict=True)
         }
@@ -130,8 +139,9 @@ class _Run:
             count=count,
             failures=self._failures,
             rate=count / (ended_s - began_s),
-            p50_micros=statistics.median(self._taken_s) * 1e6,
-            p99_micros=sorted(self._taken_s)[int(len(self._taken_s) * 0.99)] * 1e6,
+            p50_micros=percentile(self._taken_s, 0.5) * 1e6,
+            p99_micros=percentile(self._taken_s, 0.99) * 1e6,
+            p999_micros=percentile(self._taken_s, 0.999) * 1e6,
             cpu_seconds=cpu_s,
             began_s=began_s,
             ended_s=ended_s,
@@ -141,16 +151,23 @@ class _Run:
 
 def _send(options: Options) -> Load:
     """Send for ``durationMs``, or ``most`` messages if these are fewer, on so many ``connections``."""
-    body = bytes(range(256)) * (options["bodyBytes"] // 256)
+    body = bytes(number % 256 for number in range(options["bodyBytes"]))
     batch = options.get("batch", 1)
     numbers = range(options["connections"])
-    if options["kind"] == "redis":
-        frames, is_good = [_stream_frame(body)] * len(numbers), _is_good_by_redis
-    else:
-        requests = (send_request(options["topic"], number % _QUEUES, body, batch=batch) for number in numbers)
-        frames = [encode_command(request) for request in requests]
-        is_good = _is_good_by_remoting
-    run = _Run(options["address"], frames, is_good)
+    greet: Greet | None = None
+    match options["kind"]:
+        case "redis":
+            frames, is_good = [_stream_frame(body)] * len(numbers), _is_good_by_redis
+        case "nats":
+            frames, is_good = [_publish_frame(number, body) for number in numbers], _is_good_by_nats
+            greet = _greet_nats
+        case _:
+            queues = options.get("queues", _QUEUES)
+            requests = (
+                send_request(options["topic"], number % queues, body, batch=batch) for number in numbers
+            )
+            frames, is_good = [encode_command(request) for request in requests], _is_good_by_remoting
+    run = _Run(options["address"], frames, is_good, greet)
     try:
         cpu_s = time.process_time()
         began_s, ended_s = run.drive(
@@ -204,6 +221,27 @@ def _is_good_by_redis(data: bytes) -> bool | None:
     if data.count(b"\r\n") < 3:
         return None
     return data.endswith(b":1\r\n")
+
+
+def _greet_nats(peer: socket.socket, number: int) -> None:
+    """Have the answers of this connection's messages come here, and wait until that is known."""
+    peer.sendall(b'CONNECT {"verbose":false}\r\nSUB acks.%d 1\r\nPING\r\n' % number)
+    said = b""
+    while not said.endswith(b"PONG\r\n"):
+        said += peer.recv(_READ_BYTES)
+
+
+def _publish_frame(number: int, body: bytes) -> bytes:
+    """A message of the stream with the key before its body, and where its answer goes."""
+    head = b"PUB %b acks.%d %d\r\n" % (NATS_SUBJECT.encode(), number, len(_KEY) + len(body))
+    return head + _KEY + body + b"\r\n"
+
+
+def _is_good_by_nats(data: bytes) -> bool | None:
+    """``MSG``, the subject and the length in a line, then JSON with the message's place in the stream."""
+    if data.count(b"\r\n") < 2 or not data.endswith(b"\r\n"):
+        return None
+    return b'"seq"' in data
 
 
 def main() -> None:

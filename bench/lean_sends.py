@@ -38,14 +38,15 @@ class LeanClient:
         batch: int = 1,
         topic: str = "Bench",
         kind: str = "remoting",
+        body_bytes: int = BODY_BYTES,
     ) -> Load:
-        """Send messages of 1 KiB, one at a time on each connection, for a time or until there are enough."""
+        """Send messages, one at a time on each connection, for a time or until there are enough."""
         answer = self._process.do(
             "send",
             address=address,
             kind=kind,
             topic=topic,
-            bodyBytes=BODY_BYTES,
+            bodyBytes=body_bytes,
             connections=connections,
             durationMs=duration_ms,
             most=most,

@@ -46,6 +46,13 @@ INPUTS = (
     "src/tanist/__init__.py",
 )
 
+# What is written in C and can be done without, and how it shows that it was built.
+COMPILED = {
+    "the codecs": "protocol/_native*.so",
+    "the engine for sends": "broker/_engine*.so",
+    "Spark's decoding": "spark/_native*.so",
+}
+
 # Asked of an interpreter: its version, and which of the modules named after it can be imported.
 PROBE = """
 import sys
@@ -111,10 +118,11 @@ def _set_up() -> None:
         subprocess.run([*pip, "ziglang"], check=False)
     _run("installing Tanist and its tools", [*pip, "--no-build-isolation", "-e", ".[dev]"])
     STAMP.write_text(stamp, encoding="utf-8")
-    if not any((ROOT / "src/tanist/protocol").glob("_native*.so")):
+    missing = [name for name, pattern in COMPILED.items() if not any((ROOT / "src/tanist").glob(pattern))]
+    if missing:
         print(
-            "setup: the part in C could not be built (a compiler or Python's headers are missing); "
-            "Python does its work, slower",
+            "setup: {} could not be built in C (a compiler or Python's headers are missing); "
+            "Python does the work, slower".format(", ".join(missing)),
             flush=True,
         )
     print("setup: done; the command is .venv/bin/tanist", flush=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tanist.compiled import KEY as ENGINE_KEY
 from tanist.model.route import TopicRouteData
 from tanist.protocol import Command, HeaderEncoding, RequestCode, ResponseCode, encode_command
 from tanist.protocol.batch import encode_batch
@@ -29,6 +30,7 @@ from tanist.protocol.headers.pull import PullMessageResponse
 from tanist.protocol.headers.send import SendMessageResponse
 from tanist.protocol.record import decode_record
 from tanist.remoting import RemotingClient, TlsSettings
+from tests.support.partners import require
 from tests.support.requests import GROUP as G
 from tests.support.requests import TOPIC as T
 from tests.support.requests import pull_request, send_request
@@ -47,8 +49,18 @@ def name_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameServer
         yield server
 
 
-@pytest.fixture
-def broker(tmp_path: Path, name_server: NameServerProcess) -> Iterator[BrokerProcess]:
+@pytest.fixture(params=["c", "python"])
+def broker(
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    name_server: NameServerProcess,
+) -> Iterator[BrokerProcess]:
+    """A broker of each twin: whatever C does, Python does too."""
+    if request.param == "python":
+        monkeypatch.setenv(ENGINE_KEY, "python")
+    else:
+        require("native")
     with BrokerProcess(tmp_path / "broker", name_server.address) as process:
         yield process
     assert "Traceback" not in process.process.output()

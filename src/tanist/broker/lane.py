@@ -13,37 +13,43 @@ there is no lane, and connections read for themselves, with the same outcome.
 
 import asyncio
 import logging
-import os
 from typing import TYPE_CHECKING, Any
 
 from tanist.broker.quick_send import QuickSends
 from tanist.broker.reign import Reign
 from tanist.broker.state import BrokerState
+from tanist.compiled import KEY, is_wanted
 from tanist.model.host import PACKED_V4_BYTES
 from tanist.remoting import Connection
 from tanist.remoting.connection import Line, Wire
 
 try:
-    from tanist.broker import _engine as engine
+    from tanist.broker import _engine
 except ImportError:
     engine = None
+else:
+    engine = _engine if is_wanted else None
 
 if TYPE_CHECKING:
     from tanist.protocol._native import Plan
 
 _log = logging.getLogger(__name__)
 
-_ENGINE_KEY = "TANIST_ENGINE"
 _AHEAD_BYTES = 32 << 10
 """With less room than this the window is moved on before the turn, so that hardly a message finds none."""
 
 
 def make_lane(state: BrokerState) -> "SendLane | None":
     """A lane if there can be one."""
-    if engine is None or os.environ.get(_ENGINE_KEY) == "python":
+    if engine is None:
+        why = "it could not be built" if is_wanted else f"{KEY}=python is in the environment"
+        _log.info("sends are taken by engine=python reason=%r", why)
         return None
     if len(state.store_host) != PACKED_V4_BYTES:
-        return None  # C lays out records with IPv4 hosts only.
+        # C lays out records with IPv4 hosts only.
+        _log.info("sends are taken by engine=python reason=%r", "the broker has an IPv6 address")
+        return None
+    _log.info("sends are taken by engine=compiled")
     return SendLane(state)
 
 

@@ -17,14 +17,10 @@ from tanist.model.property_names import WAIT
 from tanist.model.topics import RETRY_PREFIX, TopicConfig
 from tanist.protocol.codes import FLAG_ONE_WAY, FLAG_RESPONSE
 from tanist.protocol.command import Command
+from tanist.protocol.compiled import native
 from tanist.protocol.frame import SEND_ANSWER_TEXTS, whole_send
 from tanist.protocol.properties import encode_properties
 from tanist.remoting import Connection
-
-try:
-    from tanist.protocol import _native as native
-except ImportError:
-    native = None
 
 if TYPE_CHECKING:
     from tanist.protocol._native import Plan, Taken

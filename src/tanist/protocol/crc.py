@@ -8,10 +8,7 @@ it could be built, and is several times as fast.
 import zlib
 from typing import Protocol
 
-try:
-    from tanist.protocol import _native as native
-except ImportError:
-    native = None
+from tanist.protocol.compiled import native
 
 
 class _Crc32(Protocol):

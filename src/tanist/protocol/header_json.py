@@ -15,15 +15,11 @@ from tanist.errors import LocalProtocolError, RemoteProtocolError
 from tanist.model.integers import INT32_MAX, INT32_MIN, Int32
 from tanist.protocol.codes import HeaderEncoding, Language, RequestCode
 from tanist.protocol.command import Command
+from tanist.protocol.compiled import native
 from tanist.protocol.headers.base import MAX_EXT_FIELDS, Header
 from tanist.protocol.headers.pull import PullMessageRequest
 from tanist.protocol.headers.send import SendMessageRequestV2
 from tanist.protocol.java_json import BAD_JSON
-
-try:
-    from tanist.protocol import _native as native
-except ImportError:
-    native = None
 
 _LANGUAGE_NAMES = tuple(language.name for language in Language)
 # A peer may name its language or number it. One we never heard of must not end as None, which is

@@ -12,11 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from tanist.errors import RemoteProtocolError
 from tanist.model.java_hash import java_hash
-
-try:
-    from tanist.protocol import _native as native
-except ImportError:
-    native = None
+from tanist.protocol.compiled import native
 
 HEADER_BYTES = 40
 SLOT_BYTES = 4

@@ -12,16 +12,12 @@ import msgspec
 from tanist.errors import RemoteProtocolError
 from tanist.model.message import Message, is_keyed, is_queued
 from tanist.protocol.batch import decode_batch
+from tanist.protocol.compiled import native
 from tanist.protocol.key_index import Keyed, key_hash
 from tanist.protocol.properties import join_properties
 from tanist.protocol.queue_entry import encode_entry
 from tanist.protocol.record import MAX_BODY_BYTES, encode_record
 from tanist.protocol.tags import find_tag, index_keys, tags_code
-
-try:
-    from tanist.protocol import _native as native
-except ImportError:
-    native = None
 
 
 class LaidOut(NamedTuple):

@@ -20,6 +20,7 @@ from tanist.model.message import Appended, is_keyed, is_queued
 from tanist.model.offsets import LogOffset
 from tanist.model.property_names import DELAY
 from tanist.model.topics import SCHEDULE_TOPIC
+from tanist.protocol.compiled import native
 from tanist.protocol.properties import find_property
 from tanist.protocol.queue_entry import ENTRY_BYTES, encode_entry
 from tanist.protocol.record import BLANK_BYTES, MAGIC_BLANK, Record, decode_record, peek_record
@@ -28,11 +29,6 @@ from tanist.store.commitlog import CommitLog
 from tanist.store.key_index import KeyIndex
 from tanist.store.queues import Queues, check_topic_name
 from tanist.store.segment import Segment
-
-try:
-    from tanist.protocol import _native as native
-except ImportError:
-    native = None
 
 if TYPE_CHECKING:
     from tanist.protocol._native import Walked

@@ -1,12 +1,8 @@
 """Walks over records of the log in C where that could be built, for who counts them while clients wait."""
 
+from tanist.protocol.compiled import native
 from tanist.protocol.queue_entry import ENTRY_BYTES
 from tanist.store.segment import Segment
-
-try:
-    from tanist.protocol import _native as native
-except ImportError:
-    native = None
 
 _WALK_RECORDS = 1024
 

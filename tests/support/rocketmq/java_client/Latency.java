@@ -74,6 +74,7 @@ final class Latency {
         double seconds = Arrays.stream(taken).sum() / 1e9;
         Arrays.sort(taken);
         return Map.of("count", taken.length, "failures", 0, "rate", taken.length / seconds,
-            "p50Micros", taken[taken.length / 2] / 1e3, "p99Micros", taken[(int) (taken.length * 0.99)] / 1e3);
+            "p50Micros", taken[taken.length / 2] / 1e3, "p99Micros", taken[(int) (taken.length * 0.99)] / 1e3,
+            "p999Micros", taken[(int) (taken.length * 0.999)] / 1e3);
     }
 }
