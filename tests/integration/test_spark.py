@@ -110,12 +110,28 @@ def what_is_wrong_is_said_when_the_source_is_named(spark: "SparkSession", folder
 def brokers_are_read_in_batches(spark: "SparkSession", folder: Path) -> None:
     with EmbeddedBroker(topics={"Orders": 2}) as broker:
         send(broker.namesrv, "Orders", range(30))
-        orders = spark.read.format("rocketmq").options(namesrv=broker.namesrv, subscribe="Orders")
+        orders = spark.read.format("rocketmq").options(
+            namesrv=broker.namesrv, subscribe="Orders", minPartitions=4
+        )
 
-        rows = orders.option("minPartitions", 4).option("includeProperties", "true").load().collect()
+        rows = orders.options(includeProperties="true").load().collect()
 
         assert sorted(int(row["properties"]["n"]) for row in rows) == list(range(30))
         assert {row["brokerName"] for row in rows} == {broker.broker_name}
+        # In a session that was told nothing Spark finds the format by itself, through pyspark_rocketmq.
+        given = f"namesrv '{broker.namesrv}', subscribe 'Orders'"
+        other = spark.newSession()
+        other.sql(f"CREATE TEMPORARY VIEW orders USING rocketmq OPTIONS ({given})")
+        assert other.sql("SELECT count(*) FROM orders").first() == (30,)
+        one_queue = orders.load().where(
+            "topic = 'Orders' AND queueId = 1 AND queueOffset IN (2, 3) AND storeTimestamp > '2001-01-01'"
+        )
+        everything = orders.load().where("queueOffset + 0 >= 0")
+        assert (one_queue.rdd.getNumPartitions(), everything.rdd.getNumPartitions()) == (1, 4)
+        for setting in ("true", "false"):
+            spark.conf.set(PUSHDOWN, setting)
+            assert len(one_queue.collect()) == 2
+        spark.conf.set(PUSHDOWN, "true")
 
 
 def a_stream_goes_on_where_it_was_without_loss_or_duplicates(spark: "SparkSession", folder: Path) -> None:

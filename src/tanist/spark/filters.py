@@ -15,7 +15,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from tanist.spark.commitlog.wanted import Bounds, Wanted
+from tanist.spark.wanted import Bounds, Wanted
 
 _NUMBERS = {"queueOffset": "queue_offsets", "commitLogOffset": "log_offsets", "storeTimestamp": "store_us"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
