@@ -8,7 +8,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint format types layers behaviours bench race race-page cost cost-baseline chaos sim-long crash-images fuzz soak idle evidence golden changelog clean
+.PHONY: help setup run demo test test-newer-spark check lint format types layers behaviours bench race race-page cost cost-baseline chaos sim-long crash-images fuzz soak idle evidence golden changelog clean
 # `check` is in the order in which things fail fastest.
 .NOTPARALLEL:
 
@@ -27,6 +27,17 @@ demo: setup ## Tell the whole story without hands: kill, read on, switch, reset,
 
 test: setup ## Run the tests on all cores; ARGS="tests/unit -k name" picks some
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+
+NEWER_SPARK := 4.3.0
+NEWER_SPARK_AT := $(CURDIR)/build/pyspark-$(NEWER_SPARK)
+
+$(NEWER_SPARK_AT): | setup
+	$(BIN)/pip install --disable-pip-version-check --no-build-isolation --no-deps --target $@.part pyspark==$(NEWER_SPARK)
+	mv $@.part $@
+
+# It is found before the Spark of .venv, also by the processes that Spark starts.
+test-newer-spark: setup $(NEWER_SPARK_AT) ## Run Spark's tests with the newer of the versions that are supported
+	PYTHONPATH=$(NEWER_SPARK_AT) $(BIN)/pytest tests/unit/spark tests/integration/test_spark*.py $(ARGS)
 
 check: lint layers types test behaviours ## Run all that has to pass before a commit
 

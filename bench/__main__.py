@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
         "slave-consume": lambda: slave_consume.run(given.rounds, coordinator=given.coordinator),
         "spark-commitlog": lambda: _spark("spark_commitlog").run(given.sizes),
         "spark-archive": lambda: _spark("spark_archive").run(given.sizes),
-        "spark-audit": lambda: _spark("spark_audit").run(),
+        "spark-audit": lambda: _spark("spark_audit").run(given.sizes),
         "spark-read": lambda: _spark("spark_read").run(),
         "spark-write": lambda: _spark("spark_write").run(),
         "slave-consume-rocketmq": lambda: slave_consume.run_rocketmq(given.rounds),

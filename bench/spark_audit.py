@@ -1,4 +1,7 @@
-"""An audit of two logs of 2 GiB beside ``sha256sum`` of both, and one flipped bit that it has to name."""
+"""An audit of two logs beside ``sha256sum`` of both, and one flipped bit that it has to name.
+
+``--sizes 2`` are the GiB of each log; ``--sizes 10`` looks for one bit in 10 GiB, and takes 20 GiB of disk.
+"""
 
 import os
 import shutil
@@ -6,65 +9,87 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from bench.spark_commitlog import write_store
-from bench.table import Row
-from tanist.spark.audit.job import audit
-from tanist.spark.running import on_spark
+from bench.spark_commitlog import PeakMemory, memory_row, write_store
+from bench.table import Row, interleaved
+from tanist.spark.audit.job import AuditReport, audit
+from tanist.spark.running import Run, on_spark
 from tanist.spark.session import spark_session
 
+DEFAULT_SIZES = "2"
 _GIB = 1 << 30
-_SIZE_BYTES = 2 * _GIB
 _LEAST = 0.6
+_ROUNDS = 3
 
 
-def run() -> list[Row]:
-    with tempfile.TemporaryDirectory(prefix="tanist-bench-") as folder:
-        first, second = Path(folder) / "first", Path(folder) / "second"
-        print("writing 2 GiB, twice …", file=sys.stderr)
-        write_store(first, _SIZE_BYTES)
-        shutil.copytree(first, second)
-        settings = {"spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.log.level": "ERROR"}
+def run(sizes: str | None = None) -> list[Row]:
+    rows: list[Row] = []
+    settings = {"spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.log.level": "ERROR"}
+    with PeakMemory() as memory:
         spark = spark_session("local[2]", settings=settings)
         try:
-            run_on = on_spark(spark)
-            hashed_s = _seconds_of_sha256sum(first, second)
-            # The first run has Spark start its workers, which is not what is asked.
-            audit(str(first), str(second), run=run_on, with_indexes=False)
-            started = time.perf_counter()
-            equal = audit(str(first), str(second), run=run_on, with_indexes=False)
-            audited_s = time.perf_counter() - started
-            place = _flip_bit(second)
-            different = audit(str(first), str(second), run=run_on, with_indexes=False)
+            for size in sorted(float(size) for size in (sizes or DEFAULT_SIZES).split(",")):
+                with tempfile.TemporaryDirectory(prefix="tanist-bench-") as folder:
+                    rows += _measure(Path(folder), size, on_spark(spark))
         finally:
             spark.stop()
+    return [*rows, memory_row(memory)]
+
+
+def _measure(folder: Path, gib: float, run_on: Run) -> list[Row]:
+    first, second = folder / "first", folder / "second"
+    print(f"writing {gib:g} GiB, twice …", file=sys.stderr)
+    write_store(first, int(gib * _GIB))
+    shutil.copytree(first, second)
+
+    def audited() -> AuditReport:
+        return audit(str(first), str(second), run=run_on, with_indexes=False)
+
+    # The first run has Spark start its workers, which is not what is asked.
+    is_equal = audited().is_equal
+    audited_s, hashed_s = interleaved(
+        _ROUNDS, lambda: _seconds_of(audited), lambda: _seconds_of_sha256sum(first, second)
+    )
+    place = _flip_bit(second, int(gib * _GIB) * 2 // 3)
+    found = audited().first_difference
     ratio = hashed_s / audited_s
-    is_found = equal.is_equal and different.first_difference == place
     return [
         Row(
-            "audit of 2 x 2 GiB, beside sha256sum",
+            f"audit of 2 x {gib:g} GiB, beside sha256sum",
             f"{audited_s:.2f} s",
             f"{hashed_s:.2f} s",
             ratio,
             f"≥ {_LEAST}",
             ratio >= _LEAST,
         ),
-        Row("one flipped bit", f"named at {different.first_difference}", "", None, f"at {place}", is_found),
+        Row(
+            f"one flipped bit in {gib:g} GiB",
+            f"named at {found}",
+            "",
+            None,
+            f"at {place}",
+            is_equal and found == place,
+        ),
     ]
+
+
+def _seconds_of(action: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
 
 
 def _seconds_of_sha256sum(*stores: Path) -> float:
     files = [str(path) for store in stores for path in sorted((store / "commitlog").iterdir())]
-    started = time.perf_counter()
-    subprocess.run(["sha256sum", *files], check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - started
+    command = ["sha256sum", *files]
+    return _seconds_of(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
 
 
-def _flip_bit(store: Path) -> int:
-    place = _GIB + _GIB // 3
-    with (store / "commitlog" / f"{_GIB:020d}").open("r+b") as file:
-        position = place - _GIB
-        byte = os.pread(file.fileno(), 1, position)[0]
-        os.pwrite(file.fileno(), bytes([byte ^ 4]), position)
+def _flip_bit(store: Path, place: int) -> int:
+    start = place - place % _GIB
+    with (store / "commitlog" / f"{start:020d}").open("r+b") as file:
+        byte = os.pread(file.fileno(), 1, place - start)[0]
+        os.pwrite(file.fileno(), bytes([byte ^ 4]), place - start)
     return place

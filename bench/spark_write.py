@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.spark_commitlog import PeakMemory, memory_row
 from bench.table import Row, interleaved
 from tanist.spark.session import spark_session
 from tanist.sync import Message, Producer
@@ -42,12 +43,13 @@ def run() -> list[Row]:
             columns = f"rpad(string(id), {_BODY_BYTES}, '.') AS body"
             frame = spark.range(0, _ROWS, 1, _CORES).selectExpr(columns).persist()
             frame.count()
-            ours, client, loop = interleaved(
-                _ROUNDS,
-                lambda: _rate(lambda: _write(frame, names.address)),
-                lambda: _rate(lambda: _send(names.address)),
-                lambda: _rate(lambda: _loop(frame, names.address)),
-            )
+            with PeakMemory() as memory:
+                ours, client, loop = interleaved(
+                    _ROUNDS,
+                    lambda: _rate(lambda: _write(frame, names.address)),
+                    lambda: _rate(lambda: _send(names.address)),
+                    lambda: _rate(lambda: _loop(frame, names.address)),
+                )
         finally:
             spark.stop()
     return [
@@ -60,6 +62,7 @@ def run() -> list[Row]:
             None,
         ),
         Row("write rows/s, beside foreachPartition", f"{ours:.0f}", f"{loop:.0f}", ours / loop, "", None),
+        memory_row(memory),
     ]
 
 

@@ -110,12 +110,26 @@ def what_is_wrong_is_said_when_the_source_is_named(spark: "SparkSession", folder
 def brokers_are_read_in_batches(spark: "SparkSession", folder: Path) -> None:
     with EmbeddedBroker(topics={"Orders": 2}) as broker:
         send(broker.namesrv, "Orders", range(30))
-        orders = spark.read.format("rocketmq").options(namesrv=broker.namesrv, subscribe="Orders")
+        given = {"namesrv": broker.namesrv, "subscribe": "Orders"}
+        orders = spark.read.format("rocketmq").options(**given).load()
 
-        rows = orders.option("minPartitions", 4).option("includeProperties", "true").load().collect()
+        several = spark.read.format("rocketmq").options(**given, minPartitions=4, includeProperties="true")
+        rows = several.load().collect()
 
         assert sorted(int(row["properties"]["n"]) for row in rows) == list(range(30))
         assert {row["brokerName"] for row in rows} == {broker.broker_name}
+        # In a session that was told nothing Spark finds the format by itself, through pyspark_rocketmq.
+        other = spark.newSession()
+        options = ", ".join(f"{name} '{value}'" for name, value in given.items())
+        other.sql(f"CREATE TEMPORARY VIEW orders USING rocketmq OPTIONS ({options})")
+        assert other.sql("SELECT count(*) FROM orders").first() == (30,)
+        one_queue = orders.where(
+            "topic = 'Orders' AND queueId = 1 AND queueOffset IN (2, 3) AND storeTimestamp > '2001-01-01'"
+        )
+        for setting in ("true", "false"):
+            spark.conf.set(PUSHDOWN, setting)
+            assert len(one_queue.collect()) == 2
+        spark.conf.set(PUSHDOWN, "true")
 
 
 def a_stream_goes_on_where_it_was_without_loss_or_duplicates(spark: "SparkSession", folder: Path) -> None:
@@ -239,8 +253,9 @@ CHECKS: tuple[Callable[["SparkSession", Path], None], ...] = (
 def test_in_one_session(session: "SparkSession", tmp_path: Path, subtests: pytest.Subtests) -> None:
     from tests.support.spark_archive_checks import ARCHIVE_CHECKS  # noqa: PLC0415 - it may not be installed.
     from tests.support.spark_stores import fill_store  # noqa: PLC0415
+    from tests.support.spark_stream_checks import STREAM_CHECKS  # noqa: PLC0415
 
     fill_store(tmp_path / "store")
-    for check in (*CHECKS, *ARCHIVE_CHECKS):
+    for check in (*CHECKS, *STREAM_CHECKS, *ARCHIVE_CHECKS):
         with subtests.test(check.__name__):
             check(session, tmp_path)

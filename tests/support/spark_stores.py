@@ -12,8 +12,8 @@ from tanist.spark.arrow import Bytes
 from tanist.spark.columns import FILE_COLUMNS, Column
 from tanist.spark.commitlog.planning import plan_store
 from tanist.spark.commitlog.reading import Reading
-from tanist.spark.commitlog.wanted import Wanted
 from tanist.spark.making import Broken
+from tanist.spark.wanted import Wanted
 from tests.support.messages import TOPIC, make_message, open_store
 
 STORE_HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"

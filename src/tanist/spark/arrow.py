@@ -36,8 +36,8 @@ def batch(columns: Mapping[str, Array]) -> RecordBatch:
 
 
 def numbers(values: npt.NDArray[Any], kind: ArrowType, is_null: Booleans | None = None) -> Array:
-    """A column of numbers. Whatever their byte order was, it is the machine's now."""
-    native = values.astype(np.int32 if kind == INT else np.int64)
+    """A column of numbers."""
+    native = values.astype(np.int32 if kind == INT else np.int64, copy=False)
     return _pa.array(native, type=kind, mask=is_null)
 
 

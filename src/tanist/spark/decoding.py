@@ -2,8 +2,8 @@
 
 One record after another is only stepped over, by its size (``walk``). All else is asked of thousands at once:
 a field of all records is one gather, since a view of the buffer with a step of one byte has it at any place.
-What is checked is what ``protocol.record`` checks; where something is wrong, its words say what. Steps and
-checksums are taken in C (``_native``) where that could be built.
+What is checked is what ``protocol.record`` checks; where something is wrong, its words say what. Steps,
+gathers and checksums are taken in C (``_native``) where that could be built.
 """
 
 import struct
@@ -161,10 +161,13 @@ class Located:
 
 
 def gather(raw: Bytes, positions: Integers, kind: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The numbers that stand at these places of a buffer, aligned or not."""
+    """The numbers that stand at these places of a buffer, aligned or not, in the machine's byte order."""
     dtype = np.dtype(kind)
+    own = dtype.newbyteorder("=")
+    if native is not None:
+        return np.frombuffer(native.numbers(raw, np.ascontiguousarray(positions), dtype.itemsize), own)
     view = np.ndarray((max(len(raw) - dtype.itemsize + 1, 0),), dtype, buffer=raw, strides=(1,))
-    return view[positions]
+    return view[positions].astype(own)
 
 
 def locate(raw: Bytes, starts: Integers, log_offsets: Integers) -> tuple[Located, Booleans]:

@@ -20,7 +20,7 @@ from tanist.protocol.message_id import encode_offset_id
 from tanist.protocol.properties import decode_properties
 from tanist.protocol.record import decode_record, encode_blank, encode_record
 from tanist.spark.columns import FILE_COLUMNS
-from tanist.spark.decoding import Stop, checksums, have_sound_bodies, locate, walk
+from tanist.spark.decoding import Stop, checksums, gather, have_sound_bodies, locate, walk
 from tanist.spark.making import Origin, make_batch
 from tests.support.messages import make_message
 from tests.support.spark_stores import STORE_HOST, as_array, lay_out
@@ -166,3 +166,16 @@ def test_checksums_of_bodies_of_every_length_are_those_of_zlib() -> None:
 
     expected = [zlib.crc32(data[start:end]) & 0x7FFFFFFF for start, end in zip(starts, ends, strict=True)]
     assert checksums(as_array(data), starts, ends).tolist() == expected
+
+
+def test_numbers_are_found_at_any_place_and_none_outside_of_the_buffer() -> None:
+    raw = as_array(bytes(range(0xF0, 0x100)))
+    places = np.array([8, 0, 3], np.int64)
+
+    assert gather(raw, places, ">u2").tolist() == [0xF8F9, 0xF0F1, 0xF3F4]
+    for kind, width in ((">i4", 4), (">i8", 8)):
+        expected = [int.from_bytes(raw[at : at + width].tobytes(), "big", signed=True) for at in (8, 0, 3)]
+        assert gather(raw, places, kind).tolist() == expected
+    for outside in (9, 1 << 40, -(1 << 40)):
+        with pytest.raises(IndexError):
+            gather(raw, np.array([outside], np.int64), ">i8")

@@ -17,9 +17,9 @@ from tanist.spark.commitlog.logs import valid_end
 from tanist.spark.commitlog.planning import Piece, StorePlan, open_store, plan_store
 from tanist.spark.commitlog.reading import Reading
 from tanist.spark.commitlog.walking import FileRange
-from tanist.spark.commitlog.wanted import Bounds, Wanted
 from tanist.spark.errors import SparkError
 from tanist.spark.making import Broken, Origin
+from tanist.spark.wanted import Bounds, Wanted
 from tanist.store.reader import StoreReader
 
 BATCH_BYTES = 1 << 30

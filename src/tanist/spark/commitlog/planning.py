@@ -12,13 +12,14 @@ from tanist.errors import MQError
 from tanist.protocol.record import decode_record
 from tanist.spark.commitlog.by_queue import QueueRange
 from tanist.spark.commitlog.walking import FileRange
-from tanist.spark.commitlog.wanted import Wanted
 from tanist.spark.errors import SparkError, UnknownName
 from tanist.spark.making import Origin
+from tanist.spark.wanted import Wanted
 from tanist.store.consume_queue import ConsumeQueue
 from tanist.store.reader import StoreReader
 from tanist.store.recovery import points_at
 from tanist.store.segment import Segment
+from tanist.store.time_lookup import Boundary, offset_at_time
 
 MOST_PIECE_BYTES = 128 << 20
 LEAST_PIECE_BYTES = 4 << 20
@@ -27,8 +28,6 @@ _PIECES = 16
 _SAMPLED_ENTRIES = 1000
 _QUEUES_ASKED = 8
 """Where to cut is asked of so many queues, those with the most messages."""
-_CLOCK_STEP_US = 60_000_000
-"""Store times grow along the log, unless the broker's clock was set back: by less than this, we trust."""
 
 Span = FileRange | QueueRange
 Piece = tuple[Span, ...]
@@ -168,20 +167,21 @@ def _may_hold_wanted(reader: StoreReader, span: FileRange, wanted: Wanted) -> bo
     offsets = wanted.log_offsets
     if span.end <= offsets.least or span.start > offsets.most:
         return False
-    if wanted.store_us.is_all:
+    times = wanted.store_times
+    if times.is_all:
         return True
-    first_us = _store_us(reader, span.start)
-    next_us = _store_us(reader, span.end) if not span.is_last else None
-    is_before = next_us is not None and next_us + _CLOCK_STEP_US < wanted.store_us.least
-    is_behind = first_us is not None and first_us - _CLOCK_STEP_US > wanted.store_us.most
+    first_ms = _store_ms(reader, span.start)
+    next_ms = _store_ms(reader, span.end) if not span.is_last else None
+    is_before = next_ms is not None and next_ms < times.least
+    is_behind = first_ms is not None and first_ms > times.most
     return not is_before and not is_behind
 
 
-def _store_us(reader: StoreReader, log_offset: int) -> int | None:
+def _store_ms(reader: StoreReader, log_offset: int) -> int | None:
     """When the record that begins here was stored; None if that can not be told."""
     try:
         segment = reader.segments.at(log_offset)
-        return decode_record(segment.view, log_offset - segment.start).store_timestamp_ms * 1000
+        return decode_record(segment.view, log_offset - segment.start).store_timestamp_ms
     except MQError:
         # Whatever is wrong there, the task that reads it will tell.
         return None
@@ -194,9 +194,7 @@ def _queues(reader: StoreReader, indexed_to: int, wanted: Wanted, min_pieces: in
         is_wanted = wanted.topics is None or topic in wanted.topics
         if not is_wanted or not (wanted.queue_ids is None or queue_id in wanted.queue_ids):
             continue
-        last = queue.last_before(indexed_to)
-        first = max(queue.min_offset, wanted.queue_offsets.least)
-        end = min(-1 if last is None else last, wanted.queue_offsets.most) + 1
+        first, end = _bounds_in(reader, queue, indexed_to, wanted)
         if first >= end:
             continue
         sample = min(_SAMPLED_ENTRIES, end - first)
@@ -215,6 +213,40 @@ def _queues(reader: StoreReader, indexed_to: int, wanted: Wanted, min_pieces: in
                 end=stop,
                 about_bytes=(stop - begin) * mean_bytes,
             )
+
+
+def _bounds_in(reader: StoreReader, queue: ConsumeQueue, indexed_to: int, wanted: Wanted) -> tuple[int, int]:
+    """The offsets ``[first, end)`` of a queue outside of which it has nothing that is wanted."""
+    places = wanted.log_offsets
+    before = queue.last_before(places.least) if places.least > reader.segments.start else None
+    last = queue.last_before(min(indexed_to, places.most + 1))
+    first = max(queue.min_offset, wanted.queue_offsets.least, 0 if before is None else before + 1)
+    end = min(-1 if last is None else last, wanted.queue_offsets.most) + 1
+    times = wanted.store_times
+    if first >= end or times.is_all:
+        return first, end
+
+    def time_of(offset: int) -> int:
+        entry = queue.entry(offset)
+        found = None if entry.is_filler else _store_ms(reader, entry.log_offset)
+        if found is None:
+            raise _TimeUnknown
+        return found
+
+    try:
+        return (
+            offset_at_time(time_of, times.least, min_offset=first, max_offset=end, boundary=Boundary.LOWER),
+            offset_at_time(
+                time_of, times.most + 1, min_offset=first, max_offset=end, boundary=Boundary.LOWER
+            ),
+        )
+    except _TimeUnknown:
+        # Where a search meets an entry without a message nothing is left out: the tasks look at all of it.
+        return first, end
+
+
+class _TimeUnknown(Exception):
+    """When an entry's message was stored can not be told."""
 
 
 def _together(spans: list[Span], piece_bytes: int) -> Iterator[Piece]:

@@ -9,10 +9,10 @@ from tanist.spark.commitlog.by_queue import QueueRange, read_queue
 from tanist.spark.commitlog.files import StoreFiles
 from tanist.spark.commitlog.planning import Piece, StorePlan
 from tanist.spark.commitlog.walking import FileRange, walk_range
-from tanist.spark.commitlog.wanted import Wanted
 from tanist.spark.decoding import Located
 from tanist.spark.errors import SparkError
 from tanist.spark.making import Broken, make_batch, make_broken
+from tanist.spark.wanted import Wanted
 
 
 @dataclass(frozen=True, slots=True)

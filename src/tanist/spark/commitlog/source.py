@@ -9,12 +9,12 @@ from pyspark.sql.types import StructType
 
 from tanist.spark.arrow import RecordBatch
 from tanist.spark.columns import FILE_COLUMNS, chosen
-from tanist.spark.commitlog.filters import narrowed
 from tanist.spark.commitlog.options import FAILFAST, CommitLogOptions
 from tanist.spark.commitlog.planning import Piece, StorePlan, plan_store
 from tanist.spark.commitlog.reading import Reading, broken_line
-from tanist.spark.commitlog.wanted import Wanted
+from tanist.spark.filters import narrowed
 from tanist.spark.pushdown import PushesDown
+from tanist.spark.wanted import Wanted
 
 
 class StorePiece(InputPartition):

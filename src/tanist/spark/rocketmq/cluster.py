@@ -4,10 +4,10 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import AsyncGenerator, Generator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tanist.admin.cluster import broker_epochs
 from tanist.client.session.nameservers import NameServers
@@ -30,11 +30,12 @@ from tanist.protocol.headers.offsets import (
 from tanist.protocol.java_json import decode_java_json
 from tanist.protocol.response_errors import TopicNotFound
 from tanist.spark.errors import SparkError, UnknownName
-from tanist.spark.rocketmq.offsets import GROUP, Bound, QueueState, queue_name
+from tanist.spark.rocketmq.offsets import GROUP, Bound, PullRange, QueueState, queue_name
 from tanist.spark.rocketmq.options import ANY, MASTER, RocketMQOptions
 
 _OFFSET_OR_NONE = (int(ResponseCode.SUCCESS), int(ResponseCode.QUERY_NOT_FOUND))
 
+_Answer = TypeVar("_Answer")
 
 WAITS_S = (0.1, 0.2, 0.4, 0.8, *(1.0,) * 8, *(2.0,) * 10)
 """How long to wait each time no replica answers, before it is an error: an election is over by then."""
@@ -63,6 +64,25 @@ def look_up_patiently(options: RocketMQOptions, *, with_epochs: bool = False) ->
                 raise
             time.sleep(wait_s)
     return look_up(options, with_epochs=with_epochs)
+
+
+def offsets_at(
+    ranges: Sequence[PullRange], timestamp_ms: int | None, options: RocketMQOptions
+) -> list[int | None]:
+    """For each range the first message of its queue that was stored at a time or later; None for no time."""
+    if timestamp_ms is None:
+        return [None] * len(ranges)
+
+    async def ask_all() -> list[int | None]:
+        async with wired(options.client_settings) as wire:
+            return list(await asyncio.gather(*(ask(wire, one) for one in ranges)))
+
+    async def ask(wire: Wire, one: PullRange) -> int | None:
+        return await _first_answer(
+            one.queue, one.addresses, lambda address: _offset_at(wire, one.queue, address, timestamp_ms)
+        )
+
+    return asyncio.run(ask_all())
 
 
 @asynccontextmanager
@@ -198,13 +218,23 @@ async def _queues(topic: str, options: RocketMQOptions, names: NameServers) -> l
 
 async def _state(wire: Wire, found: "_Found", options: RocketMQOptions) -> QueueState:
     """Ask the replicas in turn; whoever answers is read first."""
-    queue, addresses = found.queue, found.addresses
+
+    async def ask(address: str) -> QueueState:
+        others = (other for other in found.addresses if other != address)
+        state = await _ask_state(wire, found.queue, address, (address, *others), options)
+        return replace(state, is_of_master=address == found.master, cluster=found.cluster)
+
+    return await _first_answer(found.queue, found.addresses, ask)
+
+
+async def _first_answer(
+    queue: MessageQueue, addresses: Iterable[str], ask: Callable[[str], Awaitable[_Answer]]
+) -> _Answer:
+    """What the first replica says that answers. Raises what will not pass, or the last failure."""
     failure: MQError = SparkError(f"nobody is known who has {queue_name(queue)}")
-    for number, address in enumerate(addresses):
+    for address in addresses:
         try:
-            ordered = (address, *addresses[:number], *addresses[number + 1 :])
-            state = await _ask_state(wire, queue, address, ordered, options)
-            return replace(state, is_of_master=address == found.master, cluster=found.cluster)
+            return await ask(address)
         except (RemotingError, ResponseError) as error:
             if isinstance(error, ResponseError) and not error.retriable:
                 raise
@@ -217,29 +247,34 @@ async def _ask_state(
 ) -> QueueState:
     topic, queue_id = queue.topic, queue.queue_id
 
-    async def offset(code: RequestCode, header: Header) -> int:
-        answer = await wire.ask(address, Command.request(code, header))
-        return answer.header(QueueOffsetResponse).queue_offset
-
     async def at_time(bound: Bound | None) -> int | None:
         if bound is None or bound.timestamp_ms is None:
             return None
-        header = SearchOffsetRequest(topic=topic, queue_id=queue_id, timestamp_ms=bound.timestamp_ms)
-        return await offset(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+        return await _offset_at(wire, queue, address, bound.timestamp_ms)
 
     least = TopicQueueRequest(topic=topic, queue_id=queue_id)
     most = GetMaxOffsetRequest(topic=topic, queue_id=queue_id)
     return QueueState(
         queue=queue,
         addresses=addresses,
-        min_offset=await offset(RequestCode.GET_MIN_OFFSET, least),
-        max_offset=await offset(RequestCode.GET_MAX_OFFSET, most),
+        min_offset=await _offset(wire, address, RequestCode.GET_MIN_OFFSET, least),
+        max_offset=await _offset(wire, address, RequestCode.GET_MAX_OFFSET, most),
         group_offset=await _group_offset(wire, queue, address, options.group)
         if options.start is not None and options.start.word == GROUP
         else None,
         start_at_time=await at_time(options.start),
         end_at_time=await at_time(options.end),
     )
+
+
+async def _offset(wire: Wire, address: str, code: RequestCode, header: Header) -> int:
+    answer = await wire.ask(address, Command.request(code, header))
+    return answer.header(QueueOffsetResponse).queue_offset
+
+
+async def _offset_at(wire: Wire, queue: MessageQueue, address: str, timestamp_ms: int) -> int:
+    header = SearchOffsetRequest(topic=queue.topic, queue_id=queue.queue_id, timestamp_ms=timestamp_ms)
+    return await _offset(wire, address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
 
 
 async def _group_offset(wire: Wire, queue: MessageQueue, address: str, group: str) -> int | None:

@@ -102,7 +102,7 @@ def make_ranges(
             raise SparkError(
                 f"queue {queue_name(queue)} would be read from {first} to {last}, which is before it"
             )
-        first = _kept(first, state, fails_on_loss=fails_on_loss)
+        first = kept(first, state, fails_on_loss=fails_on_loss)
         last = min(last, state.max_offset)
         if first < last:
             ranges.append(PullRange(queue, state.addresses, first, last, state.epochs))
@@ -142,8 +142,8 @@ def _resolve(bound: Bound, state: QueueState, at_time: int | None, *, default: i
     return {_EARLIEST: state.min_offset, _LATEST: state.max_offset}.get(offset, offset)
 
 
-def _kept(first: int, state: QueueState, *, fails_on_loss: bool) -> int:
-    """The first message that the broker still has."""
+def kept(first: int, state: QueueState, *, fails_on_loss: bool) -> int:
+    """Where a read that was to begin at ``first`` begins: not before what the broker still has."""
     if first < state.min_offset:
         if fails_on_loss:
             raise lost(state.queue, first, state.min_offset)

@@ -80,13 +80,14 @@ def read_options(given: Mapping[str, str]) -> RocketMQOptions:
             f"one of {', '.join(_WHICH)} says what to read, and {' and '.join(which) or 'none'} is given"
         )
     expression, expression_type, tags = _filter(options)
+    start, end = _bounds(options)
     return RocketMQOptions(
         client_settings=read_access(options),
         subscribe=options.words("subscribe"),
         pattern=_pattern(options),
         assign=_assigned(options),
-        start=_bound(options, "starting", (EARLIEST, LATEST, GROUP)),
-        end=_bound(options, "ending", (LATEST,)),
+        start=start,
+        end=end,
         group=options.text("group") or DEFAULT_GROUP,
         commits=_commits(options),
         expression=expression,
@@ -156,6 +157,19 @@ def _assigned(options: Options) -> frozenset[MessageQueue]:
         for broker, queue_ids in brokers.items()
         for queue_id in queue_ids
     )
+
+
+def _bounds(options: Options) -> tuple[Bound | None, Bound | None]:
+    start = _bound(options, "starting", (EARLIEST, LATEST, GROUP))
+    end = _bound(options, "ending", (LATEST,))
+    from_ms = None if start is None else start.timestamp_ms
+    to_ms = None if end is None else end.timestamp_ms
+    if from_ms is not None and to_ms is not None and from_ms > to_ms:
+        raise SparkError(
+            f"startingTimestamp={from_ms} is after endingTimestamp={to_ms}: nothing lies between them; "
+            "give the earlier one as startingTimestamp"
+        )
+    return start, end
 
 
 def _bound(options: Options, which: str, words: tuple[str, ...]) -> Bound | None:

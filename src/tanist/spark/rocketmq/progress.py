@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tanist.spark.rocketmq.offsets import Table, queue_name
+from tanist.spark.rocketmq.offsets import queue_name
 from tanist.spark.rocketmq.streaming import Offsets, from_table
 
 
@@ -22,4 +22,4 @@ def behind_latest(source: Mapping[str, Any]) -> dict[str, int]:
 def _offsets(told: Any) -> Offsets:
     if not told:
         return {}
-    return from_table(msgspec.json.decode(told, type=Table) if isinstance(told, str) else told)
+    return from_table(msgspec.json.decode(told, type=dict[str, Any]) if isinstance(told, str) else told)

@@ -26,9 +26,11 @@ from tanist.spark.rocketmq.streaming import (
     Offsets,
     batch_ranges,
     check_offsets,
+    clusters_in,
     first_offsets,
     from_table,
     next_offsets,
+    to_checkpoint,
     to_table,
 )
 
@@ -48,7 +50,8 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         states = look_up(self._options)
         assert self._options.start is not None
         check_named(self._options.start, {state.queue for state in states})
-        return to_table(first_offsets(states, self._options.start))
+        first = first_offsets(states, self._options.start, fails_on_loss=self._options.fails_on_loss)
+        return to_checkpoint(first, clusters_in({}, states))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         most = self._options.max_offsets
@@ -63,11 +66,12 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if states is None:
             check_not_deleted(offsets, self._options)
             return start
+        clusters = clusters_in(start, states)
         check_offsets(offsets, states, fails_on_loss=self._options.fails_on_loss)
         if self._options.commits:
             self._commit(offsets, states)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return to_table(next_offsets(offsets, states, most=most, until=self._until))
+        return to_checkpoint(next_offsets(offsets, states, most=most, until=self._until), clusters)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         states = self._look_up()

@@ -2,15 +2,32 @@
 
 An offset of the stream is a table by topic, broker and queue, as ``startingOffsets`` has it. Its keys are
 sorted: Spark compares such tables as text, and would see news where there are none.
+
+Beside the topics stands, under a name that no topic can have, of which cluster each broker is. So a
+checkpoint that is taken to another cluster is known for what it is, though brokers there may have the same
+names.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from tanist.model.route import MessageQueue
 from tanist.spark.errors import SparkError
-from tanist.spark.rocketmq.offsets import Bound, PullRange, QueueState, Table, lost, queue_name, start_of
+from tanist.spark.rocketmq.offsets import (
+    Bound,
+    PullRange,
+    QueueState,
+    Table,
+    kept,
+    lost,
+    queue_name,
+    start_of,
+)
 
 Offsets = dict[MessageQueue, int]
+Clusters = dict[str, str]
+"""The cluster of each broker."""
+CLUSTERS = "@clusters"
 
 
 def to_table(offsets: Mapping[MessageQueue, int]) -> Table:
@@ -21,18 +38,42 @@ def to_table(offsets: Mapping[MessageQueue, int]) -> Table:
     return table
 
 
-def from_table(table: Table) -> Offsets:
+def from_table(table: Mapping[str, Any]) -> Offsets:
     return {
         MessageQueue(topic=topic, broker_name=broker, queue_id=int(queue_id)): offset
         for topic, brokers in table.items()
+        if topic != CLUSTERS
         for broker, queues in brokers.items()
         for queue_id, offset in queues.items()
     }
 
 
-def first_offsets(states: Iterable[QueueState], start: Bound) -> Offsets:
+def to_checkpoint(offsets: Mapping[MessageQueue, int], clusters: Clusters) -> dict[str, Any]:
+    """Offsets as a stream has Spark keep them, with the clusters that they are of."""
+    named: dict[str, Any] = {CLUSTERS: dict(sorted(clusters.items()))} if clusters else {}
+    return dict(sorted((named | to_table(offsets)).items()))
+
+
+def clusters_in(checkpoint: Mapping[str, Any], states: Iterable[QueueState]) -> Clusters:
+    """The clusters of a checkpoint's brokers and of those there are. Raises if one of them changed its own.
+
+    Checkpoints of older versions name none, and are believed.
+    """
+    clusters: Clusters = dict(checkpoint.get(CLUSTERS, {}))
+    for state in states:
+        broker = state.queue.broker_name
+        kept_as = clusters.setdefault(broker, state.cluster)
+        if kept_as != state.cluster:
+            raise SparkError(
+                f"the checkpoint is of broker {broker} in cluster {kept_as}, and the name servers know it in "
+                f"cluster {state.cluster}: it is of another cluster; name that one, or take a new checkpoint"
+            )
+    return clusters
+
+
+def first_offsets(states: Iterable[QueueState], start: Bound, *, fails_on_loss: bool) -> Offsets:
     """Where a stream begins that has no checkpoint yet."""
-    return {state.queue: max(start_of(start, state), state.min_offset) for state in states}
+    return {state.queue: kept(start_of(start, state), state, fails_on_loss=fails_on_loss) for state in states}
 
 
 def check_offsets(offsets: Offsets, states: Iterable[QueueState], *, fails_on_loss: bool) -> None:

@@ -11,8 +11,9 @@ from tanist.spark.commitlog import planning
 from tanist.spark.commitlog.by_queue import QueueRange
 from tanist.spark.commitlog.planning import plan_store
 from tanist.spark.commitlog.walking import FileRange
-from tanist.spark.commitlog.wanted import Wanted
 from tanist.spark.errors import SparkError, UnknownName
+from tanist.spark.wanted import Wanted
+from tests.support.clocks import FakeClock
 from tests.support.messages import SMALL, TOPIC, kill, make_message, open_store
 from tests.support.spark_stores import fill_store, numbers, read_store
 
@@ -93,6 +94,34 @@ def test_bounds_on_store_times_are_exact(tmp_path: Path) -> None:
     )
     assert read_store(tmp_path, Wanted().narrowed("store_us", 0, int(at_us) - 1))[0] == []
     assert plan_store(str(tmp_path), Wanted().narrowed("store_us", 0, 1)).pieces == []
+
+
+def test_one_topic_is_read_only_where_log_offsets_and_store_times_are_wanted(
+    tmp_path: Path,
+) -> None:
+    clock = FakeClock()
+    with open_store(tmp_path, clock=clock) as store:
+        for number in range(10):
+            clock.advance_ms(300_000)
+            store.append(make_message(number))
+        store.flush()
+        store.dispatch()
+    rows, _ = read_store(tmp_path)
+    places = [row["commitLogOffset"] for row in rows]
+    times = [int(row["storeTimestamp"].timestamp() * 1e6) for row in rows]
+    topic = Wanted().of_topics(frozenset([TOPIC]))
+
+    def planned(wanted: Wanted) -> list[tuple[int, int]]:
+        spans = (span for piece in plan_store(str(tmp_path), wanted).pieces for span in piece)
+        return [(span.first, span.end) for span in spans if isinstance(span, QueueRange)]
+
+    assert planned(topic.narrowed("log_offsets", places[3], places[5])) == [(3, 6)]
+    assert planned(topic.narrowed("log_offsets", places[3] + 1, places[5] - 1)) == [(4, 5)]
+    assert planned(topic.narrowed("store_us", times[3], times[5])) == [(3, 6)]
+    assert planned(topic.narrowed("store_us", times[3] + 1, times[5] - 1)) == [(3, 6)], "clocks step a minute"
+    assert planned(topic.narrowed("store_us", times[9] + 10**9, 10**18)) == []
+    assert numbers(read_store(tmp_path, topic.narrowed("store_us", times[3] + 1, times[5] - 1))[0]) == [4]
+    assert numbers(read_store(tmp_path, topic.narrowed("log_offsets", places[8], 1 << 62))[0]) == [8, 9]
 
 
 def test_what_a_running_broker_has_not_indexed_on_disk_is_read_all_the_same(tmp_path: Path) -> None:

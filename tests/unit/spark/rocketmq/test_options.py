@@ -53,6 +53,10 @@ def test_a_filter_is_of_tags_or_of_sql() -> None:
             {"subscribe": "A", "startingOffsets": "earliest", "startingTimestamp": "5"},
             "contradict each other",
         ),
+        (
+            {"subscribe": "A", "startingTimestamp": "6", "endingTimestamp": "5"},
+            "startingTimestamp=6 is after endingTimestamp=5",
+        ),
         ({"subscribe": "A", "endingOffsets": "earliest"}, "use latest or JSON"),
         ({"subscribe": "A", "endingTimestamp": "-1"}, "use a whole number of 0 or more"),
         ({"subscribe": "A", "tags": "a", "sqlFilter": "b > 1"}, "contradict each other"),

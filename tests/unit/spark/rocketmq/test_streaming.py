@@ -12,9 +12,11 @@ from tanist.spark.rocketmq.progress import behind_latest
 from tanist.spark.rocketmq.streaming import (
     batch_ranges,
     check_offsets,
+    clusters_in,
     first_offsets,
     from_table,
     next_offsets,
+    to_checkpoint,
     to_table,
 )
 
@@ -35,11 +37,25 @@ def test_equal_offsets_are_equal_as_text_whatever_their_order() -> None:
     assert from_table(to_table(offsets)) == offsets
 
 
-def test_a_stream_begins_where_it_was_told_and_not_before_what_there_is() -> None:
+def test_a_stream_begins_where_it_was_told() -> None:
     states = [state(0, 5, 9)]
 
-    assert first_offsets(states, Bound("startingOffsets", word="latest")) == {queue(0): 9}
-    assert first_offsets(states, Bound("startingOffsets", table={queue(0): 2})) == {queue(0): 5}
+    for word, offset in (("latest", 9), ("earliest", 5), ("group", 5)):
+        start = Bound("startingOffsets", word=word)
+        assert first_offsets(states, start, fails_on_loss=True) == {queue(0): offset}
+
+
+@pytest.mark.parametrize(
+    "start", [Bound("startingOffsets", table={queue(0): 2}), Bound("startingOffsets", word="group")]
+)
+def test_a_stream_that_would_begin_before_what_there_is_is_refused_unless_loss_is_accepted(
+    start: Bound,
+) -> None:
+    states = [replace(state(0, 5, 9), group_offset=2)]
+
+    with pytest.raises(SparkError, match="queue T/a/0 begins at 5 now, and was to be read from 2"):
+        first_offsets(states, start, fails_on_loss=True)
+    assert first_offsets(states, start, fails_on_loss=False) == {queue(0): 5}
 
 
 def test_a_limit_is_divided_by_what_each_queue_has_and_starves_none() -> None:
@@ -100,6 +116,25 @@ def test_a_checkpoint_of_another_cluster_is_refused() -> None:
     check_offsets({queue(0): 50}, [state(0, 0, 9)], fails_on_loss=False)
 
 
+def test_a_checkpoint_names_the_cluster_of_each_broker_and_is_refused_in_another() -> None:
+    here, there = (replace(state(0, 0, 9), cluster=name) for name in ("east", "west"))
+    checkpoint = to_checkpoint({queue(0): 5}, clusters_in({}, [here]))
+
+    assert json.dumps(checkpoint) == '{"@clusters": {"a": "east"}, "T": {"a": {"0": 5}}}'
+    assert from_table(checkpoint) == {queue(0): 5}
+    # A broker that came later is added, one that is away stays known.
+    later = replace(state(0, 0, 9, "b"), cluster="west")
+    assert clusters_in(checkpoint, [later]) == {"a": "east", "b": "west"}
+    with pytest.raises(SparkError, match="of broker a in cluster east, and the name servers know it in clus"):
+        clusters_in(checkpoint, [there])
+
+
+def test_a_checkpoint_that_names_no_cluster_is_believed() -> None:
+    old = to_table({queue(0): 5})
+
+    assert clusters_in(old, [replace(state(0, 0, 9), cluster="west")]) == {"a": "west"}
+
+
 def test_a_slave_that_answers_for_its_master_may_be_behind_the_checkpoint() -> None:
     behind = replace(state(0, 0, 9), is_of_master=False)
 
@@ -108,7 +143,8 @@ def test_a_slave_that_answers_for_its_master_may_be_behind_the_checkpoint() -> N
 
 
 def test_progress_tells_how_far_a_stream_is_behind() -> None:
-    told = {"latestOffset": '{"T": {"a": {"0": 9, "1": 4}}}', "endOffset": {"T": {"a": {"0": 5}}}}
+    reached = {"@clusters": {"a": "east"}, "T": {"a": {"0": 5}}}
+    told = {"latestOffset": '{"T": {"a": {"0": 9, "1": 4}}}', "endOffset": json.dumps(reached)}
 
     assert behind_latest(told) == {"T/a/0": 4, "T/a/1": 4}
     assert behind_latest({"latestOffset": None, "endOffset": told["endOffset"]}) == {}

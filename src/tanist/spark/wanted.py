@@ -12,6 +12,8 @@ from tanist.spark.decoding import Located
 
 _MAX = (1 << 63) - 1
 _MIN = -_MAX - 1
+CLOCK_STEP_US = 60_000_000
+"""Store times grow along a log, unless the broker's clock was set back: by less than this, we trust."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,17 @@ class Wanted:
         """The same with closer bounds on a number, by the name of its field."""
         bounds: Bounds = getattr(self, name)
         return replace(self, **{name: bounds.narrowed(least, most)})
+
+    @property
+    def store_times(self) -> Bounds:
+        """The store times, in milliseconds, outside of which nothing that is wanted lies in the log or in a
+        queue, whatever steps its broker's clock took.
+        """
+        least, most = self.store_us.least, self.store_us.most
+        return Bounds(
+            _MIN if least == _MIN else (least - CLOCK_STEP_US) // 1000,
+            _MAX if most == _MAX else (most + CLOCK_STEP_US) // 1000,
+        )
 
     def chosen(self, located: Located, deleted: Mapping[str, int]) -> Located:
         """The records that are wanted. ``deleted`` says up to where in the log a topic was deleted."""

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from tanist.spark.commitlog.wanted import Bounds, Wanted
+from tanist.spark.wanted import Bounds, Wanted
 
 _NUMBERS = {"queueOffset": "queue_offsets", "commitLogOffset": "log_offsets", "storeTimestamp": "store_us"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,6 +47,9 @@ def _narrowed_by(wanted: Wanted, one: Filter) -> Wanted:
         return wanted
     if name in _NUMBERS and type(one) in _BOUNDS:
         return wanted.narrowed(_NUMBERS[name], *_BOUNDS[type(one)](_number(value)))
+    if name in _NUMBERS and isinstance(one, In) and None not in value:
+        numbers = [_number(each) for each in value]
+        return wanted.narrowed(_NUMBERS[name], min(numbers), max(numbers))
     values: frozenset[Any] | None = None
     if isinstance(one, EqualTo | EqualNullSafe):
         values = frozenset([value])
