@@ -23,12 +23,16 @@ Look = Callable[[], Progress]
 
 @contextmanager
 def telling(tell: Tell, look: Look) -> Generator[None]:
-    """Tell every second for as long as the block lasts."""
+    """Tell every second for as long as the block lasts, if something was done since."""
     is_over = threading.Event()
 
     def watch() -> None:
+        told = (0, 0, 0)
         while not is_over.wait(_LOOK_S):
-            tell(look())
+            seen = look()
+            if (now := (seen.rows, seen.bytes, seen.done_parts)) != told:
+                tell(seen)
+                told = now
 
     watcher = threading.Thread(target=watch, name="progress", daemon=True)
     watcher.start()
