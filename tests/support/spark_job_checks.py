@@ -11,7 +11,7 @@ from unittest.mock import patch
 from click.testing import CliRunner, Result
 
 from tanist.check import Began, Ended, Event, Fault, Held, Log, Outcome, Read
-from tanist.check.history import encode_event
+from tanist.check.history import encode_event, order_of
 from tanist.cli.main import tanist
 from tanist.sync import Consumer, Credentials, Message, Producer, Start
 from tanist.testing import EmbeddedBroker
@@ -53,7 +53,7 @@ def every_job_reaches_a_broker_that_has_access_rules(spark: "SparkSession", fold
 def a_history_is_judged_as_one_process_judges_it(spark: "SparkSession", folder: Path) -> None:
     history = folder / "history"
     history.mkdir()
-    events = list(a_history_with_faults())
+    events = sorted(a_history_with_faults(), key=order_of)
     for number in (0, 1):
         lines = b"".join(encode_event(event) for event in events[number::2])
         (history / f"{number}.jsonl").write_bytes(lines)
