@@ -118,8 +118,12 @@ def read_all(namesrv: str, credentials: Credentials) -> None:
 @contextmanager
 def kept(spark: "SparkSession") -> Generator[None]:
     """Commands take the session that is there, and do not stop it: to start another takes long."""
-    with patch.object(type(spark), "stop", lambda _session: None):
+    with patch.object(type(spark), "stop", _do_nothing):
         yield
+
+
+def _do_nothing(_session: object) -> None:
+    pass
 
 
 def run(*words: str, env: dict[str, str] | None = None) -> Result:
