@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tanist.spark.progress import Progress
 from tanist.spark.running import on_spark
 from tanist.sync import Message, Producer
 from tanist.testing import EmbeddedBroker
@@ -204,8 +205,9 @@ def two_stores_are_audited(spark: "SparkSession", folder: Path) -> None:
 
     shutil.copytree(folder / "store", folder / "copy")
     stores = (str(folder / "store"), str(folder / "copy"))
+    said: list[Progress] = []
 
-    found = audit(*stores, run=on_spark(spark, "audit"), settings=SMALL)
+    found = audit(*stores, run=on_spark(spark, said.append), settings=SMALL)
 
     assert (found.is_equal, found.index_problems, found.offset_problems) == (True, [], [])
 
@@ -252,10 +254,11 @@ CHECKS: tuple[Callable[["SparkSession", Path], None], ...] = (
 
 def test_in_one_session(session: "SparkSession", tmp_path: Path, subtests: pytest.Subtests) -> None:
     from tests.support.spark_archive_checks import ARCHIVE_CHECKS  # noqa: PLC0415 - it may not be installed.
+    from tests.support.spark_job_checks import JOB_CHECKS  # noqa: PLC0415
     from tests.support.spark_stores import fill_store  # noqa: PLC0415
     from tests.support.spark_stream_checks import STREAM_CHECKS  # noqa: PLC0415
 
     fill_store(tmp_path / "store")
-    for check in (*CHECKS, *STREAM_CHECKS, *ARCHIVE_CHECKS):
+    for check in (*CHECKS, *STREAM_CHECKS, *ARCHIVE_CHECKS, *JOB_CHECKS):
         with subtests.test(check.__name__):
             check(session, tmp_path)

@@ -1,4 +1,7 @@
-"""Jobs on a real cluster: a standalone master and two workers, with the package shipped by ``--py-files``."""
+"""Jobs on a real cluster, a standalone master and two workers that have no Tanist but what they are given.
+
+That is what ``spark-submit --py-files`` ships, or what a command of ``tanist spark`` ships itself.
+"""
 
 import json
 import shutil
@@ -17,10 +20,11 @@ COUNT = 40
 JOB = Path(__file__).parents[1] / "support" / "spark_cluster_job.py"
 
 
-def test_an_audit_and_a_read_with_a_failover_run_on_workers_that_have_only_what_was_shipped(
+def test_archive_audit_and_a_read_with_a_failover_run_on_workers_that_have_only_what_was_shipped(
     tmp_path: Path,
 ) -> None:
-    from tests.support.spark_cluster import SparkCluster  # noqa: PLC0415 - it needs what may not be installed.
+    from tests.support.archives import rows_in  # noqa: PLC0415 - they need what may not be installed.
+    from tests.support.spark_cluster import SparkCluster  # noqa: PLC0415
     from tests.support.spark_stores import fill_store  # noqa: PLC0415
 
     fill_store(tmp_path / "store")
@@ -34,7 +38,15 @@ def test_an_audit_and_a_read_with_a_failover_run_on_workers_that_have_only_what_
         group.master().kill()
         (tmp_path / "killed").touch()
         assert driver.wait(timeout=300) == 0, cluster.said()[-5000:]
+        archived = cluster.command(
+            *("archive", "-n", group.names.address, "--topics", TOPIC),
+            *("--to", str(tmp_path / "archive"), "--once", "--json"),
+        )
 
+    rows = rows_in(tmp_path / "archive")
+    assert json.loads(archived)["rows"] == len(rows) == COUNT
+    # Written by the first master, whoever told it.
+    assert {row["epoch"] for row in rows} == {1}
     found = json.loads((tmp_path / "result.json").read_text())
     assert found["isEqual"]
     assert all("tanist.zip" in path for path in found["imported"])

@@ -86,6 +86,7 @@ class PlayedConsole:
         self.tried: list[str] = []
         """The names whose passwords were looked at."""
         self._plans = tempfile.TemporaryDirectory(prefix="tanist-plans-")
+        self.results = Path(self._plans.name)
 
     def run(self, visit: "Callable[[Browser], Coroutine[Any, Any, _T]]") -> _T:
         """Let somebody look at it, in an event loop of its own."""
@@ -113,7 +114,7 @@ class PlayedConsole:
                 audit=self.audit,
                 resets=ResetDesk(cast("Wire", self._wire), Path(self._plans.name), self.clock, lookups),
                 clock=self.clock,
-                certificates=CertificateDesk(Path(self._plans.name), self.clock),
+                certificates=CertificateDesk(self.results, self.clock),
             )
             async with watcher.watching():
                 if self._seen is not None:

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-import zipfile
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,11 +11,14 @@ from types import TracebackType
 from typing import Self
 
 from tanist.spark.java import find_java
+from tanist.spark.shipping import pack
 from tests.support.rocketmq.cluster import free_port
 
-_START_S = 120.0
+_START_S = 300.0
 _POLL_S = 0.05
 _SOURCES = Path(__file__).parents[2] / "src"
+_WITHOUT_US = f"import sys\nsys.path[:] = [path for path in sys.path if path != {str(_SOURCES)!r}]\n"
+"""What Python runs when it starts, in workers: then they have no Tanist but what they are given."""
 
 
 class SparkCluster:
@@ -39,14 +41,16 @@ class SparkCluster:
         }
 
     def __enter__(self) -> Self:
-        pack(self.package)
+        pack(_SOURCES, self.package)
+        (self._folder / "without").mkdir()
+        (self._folder / "without" / "sitecustomize.py").write_text(_WITHOUT_US)
         with ExitStack() as running:
             port = self.master.rpartition(":")[2]
             self._start(running, "Master", "--host", "127.0.0.1", "--port", port, "--webui-port", "0")
             for number in (1, 2):
                 work = str(self._folder / f"work-{number}")
                 given = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", work)
-                self._start(running, "Worker", *given, self.master, name=f"worker-{number}")
+                self._start(running, "Worker", *given, self.master, name=f"worker-{number}", is_bare=True)
             for number in (1, 2):
                 self._wait_for(f"worker-{number}", "Successfully registered with master")
             self._running = running.pop_all()
@@ -69,14 +73,29 @@ class SparkCluster:
             # Its working folder is where the sources are not: what it imports has to be what was shipped.
             return subprocess.Popen(command, env=self._environ, cwd=self._folder, stdout=said, stderr=said)
 
+    def command(self, *words: str) -> str:
+        """Run ``tanist spark`` on the cluster, which ships the package itself; what it prints."""
+        given = ("--master", self.master, "--conf", "spark.driver.host=127.0.0.1")
+        given += ("--conf", "spark.executor.memory=512m", "--conf", "spark.driver.memory=512m")
+        command = [sys.executable, "-m", "tanist.cli", "spark", *words, *given]
+        with (self._folder / "command.log").open("wb") as said:
+            done = subprocess.run(
+                command, env=self._environ, cwd=self._folder, stdout=subprocess.PIPE, stderr=said, check=False
+            )
+        assert done.returncode == 0, self.said("command")[-5000:]
+        return done.stdout.decode()
+
     def said(self, name: str = "driver") -> str:
         return (self._folder / f"{name}.log").read_text(errors="replace")
 
-    def _start(self, running: ExitStack, kind: str, *arguments: str, name: str = "master") -> None:
+    def _start(
+        self, running: ExitStack, kind: str, *arguments: str, name: str = "master", is_bare: bool = False
+    ) -> None:
         daemon = f"org.apache.spark.deploy.{kind.lower()}.{kind}"
         command = [str(self._home / "bin" / "spark-class"), daemon, *arguments]
+        environ = self._environ | ({"PYTHONPATH": str(self._folder / "without")} if is_bare else {})
         with (self._folder / f"{name}.log").open("wb") as said:
-            process = subprocess.Popen(command, env=self._environ, cwd=self._folder, stdout=said, stderr=said)
+            process = subprocess.Popen(command, env=environ, cwd=self._folder, stdout=said, stderr=said)
         running.callback(_end, process)
 
     def _wait_for(self, name: str, text: str) -> None:
@@ -84,14 +103,6 @@ class SparkCluster:
         while text not in self.said(name):
             assert time.monotonic() < deadline_s, self.said(name)
             time.sleep(_POLL_S)
-
-
-def pack(target: Path) -> None:
-    """The package as one file, as ``--py-files`` takes it: Python alone, the C parts are left out."""
-    with zipfile.ZipFile(target, "w") as archive:
-        for name in ("tanist", "pyspark_commitlog", "pyspark_rocketmq"):
-            for path in sorted((_SOURCES / name).rglob("*.py")):
-                archive.write(path, path.relative_to(_SOURCES))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

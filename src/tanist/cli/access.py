@@ -1,4 +1,4 @@
-"""As whom ``tanist admin`` asks, and over TLS or not: one bundle of options for all its commands.
+"""As whom ``tanist admin`` and ``tanist spark`` ask, and over TLS or not: one bundle for all their commands.
 
 What is secret has a place in a file or the environment, so that no list of processes shows it.
 """
@@ -75,6 +75,14 @@ def access_options(function: _F) -> _F:
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
+
+
+def take_access(context: click.Context, given: AccessGiven) -> None:
+    """Have the commands of a group ask as its options say, and the log keep their secret to itself."""
+    access = read_access(given)
+    if access.credentials is not None:
+        context.obj.hide(access.credentials.secret_key)
+    context.obj = access
 
 
 def read_access(given: AccessGiven) -> Access:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from tanist.cli import drill, replication, reset, slave_consume
-from tanist.cli.access import AccessGiven, access_options, read_access
+from tanist.cli.access import AccessGiven, access_options, take_access
 from tanist.cli.commands import (
     accounts,
     brokers,
@@ -51,10 +51,7 @@ def admin(context: click.Context, **given: Any) -> None:
 
     The names and flags are mqadmin's. How it ends is told by the exit code, see docs/admin.md.
     """
-    access = read_access(AccessGiven(**given))
-    if access.credentials is not None:
-        context.obj.hide(access.credentials.secret_key)
-    context.obj = access
+    take_access(context, AccessGiven(**given))
 
 
 for _subject in SUBJECTS:

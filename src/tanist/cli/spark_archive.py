@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
+from tanist.admin.asking import Access
 from tanist.cli.asked import JSON
 from tanist.cli.spark_job import CONF, MASTER, echo_json, read_conf, show_progress
 from tanist.spark.progress import shown_bytes
@@ -94,8 +96,12 @@ def archive(
     """
     if context.invoked_subcommand is not None:
         return
+    access: Access = context.obj
     if root is None:
         raise click.UsageError("--to says where the archive is")
+    if from_store is not None and context.get_parameter_source("namesrv") is ParameterSource.ENVIRONMENT:
+        # It is there for all commands, and whoever names a store means the store.
+        namesrv = None
     if (namesrv is None) == (from_store is None):
         raise click.UsageError("give either --namesrv, to read brokers, or --from-store, to read files")
     if from_store is None and (topics is None) == (pattern is None):
@@ -116,6 +122,7 @@ def archive(
         assert namesrv is not None
         source = _cluster_source(
             namesrv=namesrv,
+            access=access,
             topics=names or (),
             pattern=pattern,
             batch_messages=batch_messages,

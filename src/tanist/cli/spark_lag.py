@@ -13,9 +13,10 @@ from rich.table import Table
 
 from tanist.admin.asking import Access
 from tanist.cli.asked import JSON, NAME_SERVER, name_server_of, name_servers_of, run_asking
-from tanist.cli.spark_job import CONF, MASTER, echo_json, read_conf
+from tanist.cli.spark_job import CONF, MASTER, echo_json, read_conf, show_progress
 from tanist.spark.running import spark_workers
 from tanist.spark.session import check_installed
+from tanist.spark.watching import watched
 
 
 @click.group()
@@ -37,7 +38,10 @@ def lag() -> None:
 @click.option(
     "--count", type=click.IntRange(min=1), help="Ask so many times, and end.  [default: until Ctrl-C]"
 )
-def collect(*, name_server: str | None, path: Path, interval: float, count: int | None) -> None:
+@click.pass_obj
+def collect(
+    access: Access, *, name_server: str | None, path: Path, interval: float, count: int | None
+) -> None:
     """Ask all brokers where all groups stand, again and again, and add a line for each queue to a file."""
     from tanist.spark.lag.samples import append_samples, take_samples  # noqa: PLC0415 - as the others.
 
@@ -47,8 +51,8 @@ def collect(*, name_server: str | None, path: Path, interval: float, count: int 
         signal.signal(number, lambda _signal, _frame: is_over.set())
     asked = 0
     while not is_over.is_set():
-        address = run_asking(Access(), lambda wire: name_server_of(wire, name_server))
-        found = take_samples(address, time.time_ns() // 1_000_000)
+        address = run_asking(access, lambda wire: name_server_of(wire, name_server))
+        found = take_samples(address, time.time_ns() // 1_000_000, access)
         append_samples(path, found)
         asked += 1
         click.echo(f"{len(found)} queues, {sum(one.lag for one in found)} messages behind", err=True)
@@ -97,6 +101,7 @@ def report(
 
             open_about(archive)
             workers = stack.enter_context(spark_workers(master, job="lag", settings=read_conf(conf)))
+            stack.enter_context(watched(workers.session, "lag", show_progress))
             timed = latencies(workers.session, archive, taken)
     if page is not None:
         page.write_text(make_page(found, timed))

@@ -14,9 +14,10 @@ from tanist.admin.resets.plan import Plan
 from tanist.admin.resets.targets import AtTime, read_target
 from tanist.cli.asked import JSON, NAME_SERVER, name_server_of
 from tanist.cli.reset_options import USER, who
-from tanist.cli.spark_job import CONF, MASTER, echo_json, read_conf
+from tanist.cli.spark_job import CONF, MASTER, echo_json, read_conf, show_progress
 from tanist.spark.running import spark_workers
 from tanist.spark.session import check_installed
+from tanist.spark.watching import watched
 
 if TYPE_CHECKING:
     from tanist.spark.reset_plan import PlansReport
@@ -45,7 +46,9 @@ EXIT_REFUSED = 1
 @MASTER
 @CONF
 @JSON
+@click.pass_obj
 def reset_plan(
+    access: Access,
     *,
     name_server: str | None,
     target: str,
@@ -81,7 +84,7 @@ def reset_plan(
         open_about(archive)
 
     async def plan() -> tuple[list[Plan], list[job.NotPlanned]]:
-        async with asking() as wire:
+        async with asking(access) as wire:
             address = await name_server_of(wire, name_server)
             pairs = await job.find_pairs(wire, address, groups=groups, topics=topics)
             return await job.make_plans(
@@ -90,7 +93,7 @@ def reset_plan(
                 pairs,
                 at_ms=aimed.at_ms,
                 words=target,
-                caller=who(user, Access()),
+                caller=who(user, access),
                 now_ms=now_ms,
             )
 
@@ -102,6 +105,7 @@ def reset_plan(
         if archive is not None and expired:
             click.echo(f"asking the archive about {len(expired)} queues", err=True)
             workers = stack.enter_context(spark_workers(master, job="reset-plan", settings=read_conf(conf)))
+            stack.enter_context(watched(workers.session, "reset-plan", show_progress))
             archived = job.lookup_in(workers.session, archive)(expired, aimed.at_ms)
     made = job.write_plans(plans, out, archived, archive=archive, at_ms=aimed.at_ms)
     report = job.PlansReport(at=shown_time(aimed.at_ms), plans=made, refused=refused)

@@ -9,11 +9,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from tanist.admin.asking import Access
 from tanist.cli.asked import JSON
 from tanist.cli.spark_job import CONF, MASTER, echo_json, read_conf, show_progress
+from tanist.spark.access import cluster_options
 from tanist.spark.progress import shown_bytes
 from tanist.spark.running import spark_workers
 from tanist.spark.session import check_installed
+from tanist.spark.watching import watched
 
 if TYPE_CHECKING:
     from tanist.spark.ledger.accounts import LedgerReport
@@ -67,7 +70,9 @@ class _Time(click.ParamType[datetime]):
 @MASTER
 @CONF
 @JSON
+@click.pass_obj
 def replay(
+    access: Access,
     *,
     archive: Path,
     namesrv: str,
@@ -115,9 +120,9 @@ def replay(
     with spark_workers(master, job="replay", settings=read_conf(conf)) as workers:
         frame = read_archive(workers.session, archive)
         if is_applied:
-            report = run_replay(frame, wanted, namesrv, rows_per_s=rate, tell=show_progress)
+            report = run_replay(frame, wanted, namesrv, access=access, rows_per_s=rate, tell=show_progress)
         else:
-            report = plan_replay(frame, wanted, namesrv)
+            report = plan_replay(frame, wanted, namesrv, access=access)
     if as_json:
         echo_json(report)
     else:
@@ -159,7 +164,9 @@ def _print_replay(report: "ReplayReport") -> None:
 @MASTER
 @CONF
 @JSON
+@click.pass_obj
 def dedup(
+    access: Access,
     *,
     namesrv: str,
     topic: str,
@@ -181,9 +188,12 @@ def dedup(
 
     if archive is not None:
         open_about(archive)
-    target = None if to_topic is None else {"namesrv": namesrv, "topic": to_topic}
-    with spark_workers(master, job="dedup", settings=read_conf(conf)) as workers:
-        frame = messages_of(workers.session, topic, namesrv=namesrv, archive=archive)
+    target = None if to_topic is None else cluster_options(namesrv, access) | {"topic": to_topic}
+    with (
+        spark_workers(master, job="dedup", settings=read_conf(conf)) as workers,
+        watched(workers.session, "dedup", show_progress),
+    ):
+        frame = messages_of(workers.session, topic, namesrv=namesrv, archive=archive, access=access)
         report = run_dedup(frame, to_parquet=to_parquet, to_topic=target)
     if as_json:
         echo_json(report)
@@ -223,7 +233,9 @@ def _print_dedup(report: "DedupReport") -> None:
 @MASTER
 @CONF
 @JSON
+@click.pass_obj
 def ledger(
+    access: Access,
     *,
     namesrv: str,
     topic: str,
@@ -251,13 +263,16 @@ def ledger(
     # Whatever is wrong is said before Spark is started, which takes a while.
     if archive is not None:
         open_about(archive)
-    offsets = accounts.group_offsets(topic, groups, namesrv)
+    offsets = accounts.group_offsets(topic, groups, namesrv, access)
     entries = [entry for path in files for entry in accounts.read_ledger_file(path)]
-    entries += accounts.ask_ledgers(brokers, namesrv)
-    with spark_workers(master, job="ledger", settings=read_conf(conf)) as workers:
+    entries += accounts.ask_ledgers(brokers, namesrv, access)
+    with (
+        spark_workers(master, job="ledger", settings=read_conf(conf)) as workers,
+        watched(workers.session, "ledger", show_progress),
+    ):
         report = accounts.account(
-            messages_of(workers.session, topic, namesrv=namesrv, archive=archive),
-            deliveries_of(workers.session, namesrv=namesrv, traces=traces, path=deliveries),
+            messages_of(workers.session, topic, namesrv=namesrv, archive=archive, access=access),
+            deliveries_of(workers.session, namesrv=namesrv, traces=traces, path=deliveries, access=access),
             topic=topic,
             offsets=offsets,
             entries=entries,

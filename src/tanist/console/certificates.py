@@ -1,4 +1,6 @@
-"""Results of Spark jobs and certificates of audits: files of JSON in a folder, shown and checked.
+"""Results of Spark jobs and certificates of audits: files in a folder, shown and checked.
+
+They are JSON, or pages of HTML that a job has drawn, which are handed out as they are.
 
 A certificate is checked by ``tanist audit verify`` in a process of its own, which reads the store of this
 machine that the certificate names, and no other. It may read gigabytes, so there is one at a time.
@@ -17,9 +19,11 @@ from tanist.clock import Clock
 from tanist.console.errors import Refused, Unknown
 from tanist.console.views.base import Level, View
 
-_NAME = re.compile(r"[\w][\w.-]{0,127}\.json")
+_NAME = re.compile(r"[\w][\w.-]{0,127}\.(?:json|html)")
+_PAGE = ".html"
 _MAX_FILES = 200
 _MAX_BYTES = 1 << 20
+_MAX_PAGE_BYTES = 8 << 20
 _MAX_FIELDS = 40
 _MAX_VALUE_CHARS = 200
 _VERIFY_S = 120.0
@@ -42,7 +46,7 @@ class ResultRow(View, frozen=True, kw_only=True):
 
     name: str
     kind: str
-    """``certificate``, ``result`` or ``unreadable``."""
+    """``certificate``, ``result``, ``page`` or ``unreadable``."""
     level: Level
     written_ms: int
     size_bytes: int
@@ -88,7 +92,7 @@ class CertificateDesk:
 
     def list(self) -> Results:
         """What is there now. Blocks for a moment; not for the event loop."""
-        paths = [path for path in self._folder.glob("*.json") if _NAME.fullmatch(path.name)]
+        paths = [path for path in self._folder.glob("*") if _NAME.fullmatch(path.name)]
         found = sorted(
             ((known.st_mtime, path) for path in paths if (known := _stat(path)) is not None), reverse=True
         )
@@ -102,6 +106,18 @@ class CertificateDesk:
         if row is None:
             raise Unknown(f"there is no file {name[:128]} among the results")
         return row
+
+    def page(self, name: str) -> bytes:
+        """A page that a job has drawn. Blocks for a moment. Raises Unknown, or Refused if it is too large."""
+        row = self.find(name)
+        if row.kind != "page":
+            raise Unknown(f"{name[:128]} is no page")
+        if row.size_bytes > _MAX_PAGE_BYTES:
+            raise Refused(f"{name} has more than {_MAX_PAGE_BYTES} bytes; open the file itself")
+        try:
+            return (self._folder / name).read_bytes()
+        except OSError as error:
+            raise Refused(f"{name} can not be read: {error.strerror}") from error
 
     async def verify(self, name: str, store: str) -> str:
         """Check a store that the certificate names; what was found, in words. Raises Refused."""
@@ -136,7 +152,9 @@ class CertificateDesk:
             return None
         kind, level, fields, stores = "unreadable", Level.WARN, dict[str, str](), list[str]()
         verdicts = list(self._verdicts_of(path.name, (found.st_mtime_ns, found.st_size)).values())
-        if found.st_size > _MAX_BYTES:
+        if path.suffix == _PAGE:
+            kind, level = "page", Level.GOOD
+        elif found.st_size > _MAX_BYTES:
             fields["problem"] = f"it has more than {_MAX_BYTES} bytes"
         else:
             try:

@@ -8,13 +8,18 @@ _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 @dataclass(slots=True)
 class Progress:
-    """What a job has done since it began. ``left`` is what it knows to be waiting, of rows or of bytes."""
+    """What a job has done since it began. ``left`` is what it knows to be waiting, of rows or of bytes.
+
+    Who knows neither tells by parts how far he is: so many are done, and so many are left.
+    """
 
     started_s: float
     rows: int = 0
     bytes: int = 0
     left_rows: int | None = None
     left_bytes: int | None = None
+    done_parts: int = 0
+    left_parts: int | None = None
 
     def add(self, rows: int, size_bytes: int) -> None:
         self.rows += rows
@@ -31,16 +36,29 @@ class Progress:
             return self.left_bytes * spent / self.bytes
         if self.left_rows is not None and self.rows:
             return self.left_rows * spent / self.rows
+        if self.left_parts is not None and self.done_parts:
+            return self.left_parts * spent / self.done_parts
         return None
 
     def line(self, now_s: float) -> str:
         """All of it in one line."""
-        text = f"{self.rows} messages, {shown_bytes(self.bytes)}, {shown_bytes(self.rate(now_s))}/s"
+        text = self._done(now_s)
         left_s = self.left_s(now_s)
-        if left_s is None:
-            return text
-        left = shown_bytes(self.left_bytes) if self.left_bytes is not None else f"{self.left_rows} messages"
-        return f"{text}; {left} left, about {shown_seconds(left_s)}"
+        return text if left_s is None else f"{text}; {self._left()} left, about {shown_seconds(left_s)}"
+
+    def _done(self, now_s: float) -> str:
+        """Nobody counts rows when bytes are compared, nor bytes when brokers are read: 0 would be a lie."""
+        rate = f"{shown_bytes(self.rate(now_s))}/s"
+        if self.bytes and not self.rows:
+            return f"{shown_bytes(self.bytes)}, {rate}"
+        if self.rows and not self.bytes:
+            return f"{self.rows} messages, {self.rows / max(now_s - self.started_s, 1e-3):.0f}/s"
+        return f"{self.rows} messages, {shown_bytes(self.bytes)}, {rate}"
+
+    def _left(self) -> str:
+        if self.left_bytes is not None:
+            return shown_bytes(self.left_bytes)
+        return f"{self.left_rows} messages" if self.left_rows is not None else f"{self.left_parts} parts"
 
 
 Tell = Callable[[Progress], None]

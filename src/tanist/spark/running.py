@@ -2,15 +2,15 @@
 
 import contextlib
 import re
-import sys
-import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tanist.spark.errors import SparkError
+from tanist.spark.progress import Progress, Tell
 from tanist.spark.session import spark_session
+from tanist.spark.watching import Look, telling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _Part = TypeVar("_Part")
 _Found = TypeVar("_Found")
 
-_LOOK_S = 1.0
 _SETTINGS = {"spark.ui.enabled": "false", "spark.log.level": "ERROR"}
 _OF_SPARK = ("pyspark", "py4j")
 _PY4J_SAYS = "An error occurred while calling"
@@ -29,10 +28,23 @@ _OUR_ERROR = re.compile(r"^(?:tanist\.[\w.]+|OSError|\w+Error): (?P<text>.+)$", 
 class Run(Protocol):
     """Does ``work`` with every part, and gives what came of them in the same order."""
 
-    def __call__(self, work: Callable[[_Part], _Found], parts: Sequence[_Part]) -> list[_Found]: ...
+    def __call__(
+        self,
+        work: Callable[[_Part], _Found],
+        parts: Sequence[_Part],
+        *,
+        size_of: Callable[[_Part], int] | None = None,
+    ) -> list[_Found]:
+        """``size_of`` says how many bytes a part is, for whoever watches."""
+        ...
 
 
-def in_turn(work: Callable[[_Part], _Found], parts: Sequence[_Part]) -> list[_Found]:
+def in_turn(
+    work: Callable[[_Part], _Found],
+    parts: Sequence[_Part],
+    *,
+    size_of: Callable[[_Part], int] | None = None,  # noqa: ARG001 - nobody watches.
+) -> list[_Found]:
     """Have nobody else do it."""
     return [work(part) for part in parts]
 
@@ -47,12 +59,17 @@ class Workers:
 
 
 @contextlib.contextmanager
-def spark_workers(master: str, *, job: str, settings: Mapping[str, str] | None = None) -> Generator[Workers]:
-    """Workers that last as long as the job. What Spark says goes wrong meanwhile is one line."""
+def spark_workers(
+    master: str, *, job: str, settings: Mapping[str, str] | None = None, tell: Tell | None = None
+) -> Generator[Workers]:
+    """Workers that last as long as the job. What Spark says goes wrong meanwhile is one line.
+
+    ``tell`` is told how far they are with the parts that they are given to run.
+    """
     session = spark_session(master, app_name=f"tanist {job}", settings=_SETTINGS | dict(settings or {}))
     try:
         with clear_errors():
-            yield Workers(session, on_spark(session), session.sparkContext.defaultParallelism)
+            yield Workers(session, on_spark(session, tell), session.sparkContext.defaultParallelism)
     finally:
         session.stop()
 
@@ -68,18 +85,25 @@ def clear_errors() -> Generator[None]:
         raise SparkError(f"Spark could not do it: {_cause(str(error))}") from error
 
 
-def on_spark(spark: "SparkSession", what: str | None = None) -> Run:
-    """Have the workers of a session do it. What goes wrong there is one line here.
+def on_spark(spark: "SparkSession", tell: Tell | None = None) -> Run:
+    """Have the workers of a session do it. What goes wrong there is one line here."""
 
-    With ``what`` as its name, progress goes to standard error.
-    """
-
-    def run(work: Callable[[_Part], _Found], parts: Sequence[_Part]) -> list[_Found]:
+    def run(
+        work: Callable[[_Part], _Found],
+        parts: Sequence[_Part],
+        *,
+        size_of: Callable[[_Part], int] | None = None,
+    ) -> list[_Found]:
         # PySpark tells no types of what goes through it.
         context: Any = spark.sparkContext
-        todo = context.parallelize(parts, max(1, len(parts))).map(work)
-        watched = what is not None and bool(parts)
-        with _Progress(context, what or "", len(parts)) if watched else contextlib.nullcontext():
+        todo = context.parallelize(parts, max(1, len(parts)))
+        with contextlib.ExitStack() as watched:
+            if tell is not None and parts:
+                counted, total = _Counted(context, work, size_of), _total(size_of, parts)
+                watched.enter_context(telling(tell, counted.progress(len(parts), total)))
+                todo = todo.map(counted.work)
+            else:
+                todo = todo.map(work)
             try:
                 return todo.collect()
             except Exception as error:
@@ -97,36 +121,36 @@ def _cause(text: str) -> str:
     return lines[1] if lines[0].startswith(_PY4J_SAYS) and len(lines) > 1 else lines[0]
 
 
-class _Progress:
-    """Says every second how many parts are done, and how long the others will take at that rate."""
+class _Counted:
+    """Has workers count what they have done: Spark brings it to the driver when a task ends."""
 
-    def __init__(self, context: Any, what: str, count: int) -> None:
-        self._tracker = context.statusTracker()
-        self._what, self._count = what, count
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._started_s = time.monotonic()
+    def __init__(
+        self, context: Any, work: Callable[[Any], Any], size_of: Callable[[Any], int] | None
+    ) -> None:
+        done_parts, done_bytes = context.accumulator(0), context.accumulator(0)
 
-    def __enter__(self) -> None:
-        self._thread.start()
+        def counted(part: Any) -> Any:
+            found = work(part)
+            done_parts.add(1)
+            done_bytes.add(0 if size_of is None else size_of(part))
+            return found
 
-    def __exit__(self, *_exc: object) -> None:
-        self._done.set()
-        self._thread.join()
+        self.work = counted
+        self._parts, self._bytes = done_parts, done_bytes
 
-    def _watch(self) -> None:
-        while not self._done.wait(_LOOK_S):
-            finished = sum(self._finished_of(stage) for stage in self._tracker.getActiveStageIds())
-            sys.stderr.write(
-                progress_line(self._what, finished, self._count, time.monotonic() - self._started_s) + "\n"
-            )
+    def progress(self, count: int, total_bytes: int | None) -> Look:
+        """How far they are with so many parts, whenever that is asked."""
+        started_s = time.monotonic()
 
-    def _finished_of(self, stage: int) -> int:
-        told = self._tracker.getStageInfo(stage)
-        return 0 if told is None else told.numCompletedTasks
+        def look() -> Progress:
+            # A task that is done again counts again, and no more is left than nothing.
+            done = Progress(started_s, bytes=self._bytes.value, done_parts=self._parts.value)
+            done.left_parts = max(0, count - done.done_parts)
+            done.left_bytes = None if total_bytes is None else max(0, total_bytes - done.bytes)
+            return done
+
+        return look
 
 
-def progress_line(what: str, finished: int, count: int, elapsed_s: float) -> str:
-    """What is said of a job while it runs."""
-    line = f"{what} {finished} of {count} parts, {100 * finished // count} %, {elapsed_s:.0f} s"
-    return line if not finished else f"{line}, {elapsed_s / finished * (count - finished):.0f} s left"
+def _total(size_of: Callable[[Any], int] | None, parts: Sequence[Any]) -> int | None:
+    return None if size_of is None else sum(map(size_of, parts))

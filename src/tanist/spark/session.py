@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tanist.spark import register
 from tanist.spark.errors import NotInstalled
 from tanist.spark.java import find_java
+from tanist.spark.shipping import shipped_package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +30,8 @@ def spark_session(
 ) -> "SparkSession":
     """A session that knows the formats. ``settings`` are Spark's own and win over ours.
 
+    Workers of a cluster are given this package, so that they need not have it, nor the same version of it.
+
     Raises NoJava or NotInstalled before anything is started.
     """
     check_installed()
@@ -46,6 +49,9 @@ def spark_session(
     for key, value in (chosen | dict(settings or {})).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    if not master.startswith("local"):
+        # Before the formats are registered: they go to workers together with what they import.
+        session.sparkContext.addPyFile(shipped_package())
     register(session)
     return session
 

@@ -39,6 +39,26 @@ def test_workers_are_told_whole_paths(command: list[str], names: set[str]) -> No
     assert all(isinstance(one, click.Path) and one.resolve_path for one in types)
 
 
+def test_a_store_is_archived_also_where_a_name_server_is_in_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    words = ["archive", "--from-store", str(tmp_path), "--to", str(tmp_path / "a"), "--once", "--master", "x"]
+
+    result = CliRunner().invoke(spark, words, env={"NAMESRV_ADDR": "127.0.0.1:9876"})
+
+    # Nothing is wrong but the store itself.
+    assert "there is no store here" in str(result.exception)
+
+
+@pytest.mark.parametrize("words", [["--certificate", "c.json"], ["--log-only"]])
+def test_what_an_audit_of_a_live_broker_can_not_do_is_refused(tmp_path: Path, words: list[str]) -> None:
+    live = ["audit", str(tmp_path), "--namesrv", "127.0.0.1:1", "--master", "none"]
+
+    result = CliRunner().invoke(spark, [*live, *words])
+
+    assert result.exit_code == click.UsageError.exit_code
+    assert f"{words[0]} is for two stores or more" in result.output
+
+
 @pytest.mark.parametrize("words", [["replay", ".", *RANGE], ["dedup", "--archive", "."]])
 def test_a_folder_that_is_no_archive_is_refused_before_spark_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]

@@ -40,6 +40,16 @@ def test_files_are_listed_the_newest_first_as_what_they_are(desk: CertificateDes
     assert (rows[0].stores, rows[0].fields["root"]) == (["/a", "/b"], "ab12")
 
 
+def test_a_page_that_a_job_drew_is_listed_and_handed_out(desk: CertificateDesk, tmp_path: Path) -> None:
+    (tmp_path / "lag.html").write_text("<svg></svg>")
+    row = next(row for row in desk.list().results if row.name == "lag.html")
+    assert (row.kind, row.fields) == ("page", {})
+    assert desk.page("lag.html") == b"<svg></svg>"
+    for name in ("audit.json", "other.txt", "../lag.html", "none.html"):
+        with pytest.raises(Unknown):
+            desk.page(name)
+
+
 def test_only_a_store_that_the_certificate_names_is_read(
     desk: CertificateDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,21 @@ def test_every_page_shows_itself_and_holds_nothing_from_elsewhere(page: str, see
     assert answer.headers["cache-control"] == "no-store"
 
 
+def test_a_page_that_a_job_drew_is_shown_and_nothing_in_it_is_run() -> None:
+    def ask_with_page(path: str) -> Answer:
+        console = PlayedConsole(snapshot())
+        (console.results / "lag.html").write_text("<svg></svg><script>steal()</script>")
+        return ask(path, console=console)
+
+    assert 'href="/certificates/lag.html"' in ask_with_page("/certificates").text
+    answer = ask_with_page("/certificates/lag.html")
+    assert (answer.status, answer.text) == (200, "<svg></svg><script>steal()</script>")
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("sandbox; default-src 'none'; ")
+    assert "script-src" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
 @pytest.mark.parametrize("page", [*PAGES, "/events"])
 def test_who_is_not_logged_in_is_led_to_the_login_and_back(page: str) -> None:
     answer = ask(page, name=None)

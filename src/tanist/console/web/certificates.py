@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tanist.console.certificates import CertificateDesk, Results
@@ -12,6 +12,8 @@ from tanist.console.errors import Unknown
 from tanist.console.web.actions import answered, read_request
 from tanist.console.web.guard import desk_of, operators, viewers
 from tanist.console.web.templating import page
+
+_HARMLESS = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
 class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,6 +29,13 @@ async def look(request: Request) -> Results:
 @viewers
 async def show(request: Request) -> Response:
     return page(request, "certificates.html", view=await look(request))
+
+
+@viewers
+async def show_page(request: Request) -> Response:
+    """A page of a job as it is. It is a file of anybody's who may write there: nothing in it is run."""
+    found = await asyncio.to_thread(_desk(request).page, request.path_params["name"])
+    return HTMLResponse(found, headers={"Content-Security-Policy": _HARMLESS})
 
 
 @operators
@@ -52,5 +61,6 @@ def _desk(request: Request) -> CertificateDesk:
 
 ROUTES: list[BaseRoute] = [
     Route("/certificates", show, methods=["GET"]),
+    Route("/certificates/{name}", show_page, methods=["GET"]),
     Route("/certificates/{name}/verify", verify, methods=["POST"]),
 ]

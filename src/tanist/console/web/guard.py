@@ -53,7 +53,8 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class SafeHeaders:
-    """Puts the headers of safety on every answer; only what is in the tree may be kept by browsers."""
+    """Puts the headers of safety on every answer that has none of its own; only what is in the tree may be
+    kept by browsers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -63,7 +64,7 @@ class SafeHeaders:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
-                    headers[name] = value
+                    headers.setdefault(name, value)
                 if scope["scheme"] == "https":
                     headers["Strict-Transport-Security"] = _HSTS
                 if not scope["path"].startswith("/static/"):

@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
+from tanist.admin.asking import Access
 from tanist.errors import MQError
+from tanist.spark.access import cluster_options
 from tanist.spark.archive.layout import file_name
 from tanist.spark.archive.records import CLUSTER, Positions, TaskResult
 from tanist.spark.archive.sources import NewBatch, Planned
@@ -41,6 +43,7 @@ class ClusterSource:
         self,
         *,
         namesrv: str,
+        access: Access | None = None,
         topics: Iterable[str] = (),
         pattern: str | None = None,
         batch_messages: int = BATCH_MESSAGES,
@@ -48,8 +51,7 @@ class ClusterSource:
         may_lose: bool = False,
         until_now: bool = False,
     ) -> None:
-        given = {
-            "namesrv": namesrv,
+        given = cluster_options(namesrv, access) | {
             "failOnDataLoss": str(not may_lose).lower(),
             "startingOffsets": "earliest",
         }
@@ -99,9 +101,9 @@ class ClusterSource:
     def _states(self) -> list[QueueState] | None:
         """The queues as they are now; None while nobody answers, for then there is simply nothing new."""
         if self._until is not None:
-            return look_up_patiently(self._options)
+            return look_up_patiently(self._options, with_epochs=True)
         try:
-            return look_up(self._options)
+            return look_up(self._options, with_epochs=True)
         except MQError as error:
             if isinstance(error, SparkError) and not isinstance(error, NoReplica):
                 raise

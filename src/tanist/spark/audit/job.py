@@ -1,5 +1,6 @@
 """Audits stores: the work is divided among workers, and what they find is put together here."""
 
+import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -25,6 +26,8 @@ from tanist.spark.decoding import Located
 from tanist.spark.errors import SparkError
 from tanist.spark.running import Run, in_turn
 from tanist.store.settings import StoreSettings
+
+_log = logging.getLogger(__name__)
 
 PART_BYTES = 64 * BLOCK_BYTES
 """What one task compares."""
@@ -92,7 +95,7 @@ def audit(
         told = " and ".join(f"{log.root} has [{log.start}, {log.end})" for log in logs)
         raise SparkError(f"{told}: they have nothing in common")
     parts = [(place, min(place + PART_BYTES, end)) for place in range(start, end, PART_BYTES)]
-    found = run(partial(_compare_part, logs), parts)
+    found = run(partial(_compare_part, logs), parts, size_of=partial(_part_bytes, len(logs)))
     report = AuditReport(
         stores=stores,
         log_start=start,
@@ -106,7 +109,16 @@ def audit(
         _explain(report, difference)
     if with_indexes:
         _compare_indexes(report, settings or StoreSettings(), run)
+    _log.info(
+        "audited stores=%s log_start=%d log_end=%d read_bytes=%d different_blocks=%d index_problems=%d",
+        ",".join(stores), start, end, (end - start) * len(stores), report.different_blocks,
+        len(report.index_problems),
+    )  # fmt: skip
     return report
+
+
+def _part_bytes(store_count: int, part: Part) -> int:
+    return store_count * (part[1] - part[0])
 
 
 def _compare_indexes(report: AuditReport, settings: StoreSettings, run: Run) -> None:

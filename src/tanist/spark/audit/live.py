@@ -3,6 +3,7 @@
 A broker answers pulls with records as they lie in its log, so each of them says where it has to be found.
 """
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 
@@ -10,12 +11,15 @@ import msgspec
 import numpy as np
 
 from tanist.spark.commitlog.logs import LogSeen, look_at
+from tanist.spark.commitlog.planning import open_store
 from tanist.spark.errors import SparkError, UnknownName
 from tanist.spark.rocketmq.cluster import connected, look_up
 from tanist.spark.rocketmq.offsets import PullRange, make_ranges, queue_name, split
 from tanist.spark.rocketmq.options import RocketMQOptions
 from tanist.spark.rocketmq.pulling import Puller, pull_records
 from tanist.spark.running import Run, in_turn
+
+_log = logging.getLogger(__name__)
 
 
 class LiveReport(msgspec.Struct, kw_only=True, rename="camel"):
@@ -28,6 +32,8 @@ class LiveReport(msgspec.Struct, kw_only=True, rename="camel"):
     first_difference: int | None = None
     """The first byte of the log in which the two differ."""
     record: str | None = None
+    epoch: int | None = None
+    """In which it was written, if the store knows."""
 
     @property
     def is_equal(self) -> bool:
@@ -49,7 +55,16 @@ def audit_live(
     ours = [state for state in states if broker_name in (None, state.queue.broker_name)]
     ranges = make_ranges(ours, options.start, options.end, fails_on_loss=options.fails_on_loss)
     parts = list(split(ranges, options.min_partitions))
-    return _together(run(partial(_compare_range, look_at(store), options), parts))
+    found = _together(run(partial(_compare_range, look_at(store), options), parts))
+    if found.first_difference is not None:
+        with open_store(store) as reader:
+            epoch = reader.epochs.at(found.first_difference)
+        found.epoch = None if epoch is None else epoch.epoch
+    _log.info(
+        "audited store=%s messages=%d read_bytes=%d outside=%d first_difference=%s",
+        store, found.compared_messages, found.compared_bytes, found.newer_messages, found.first_difference,
+    )  # fmt: skip
+    return found
 
 
 def _together(found: Sequence[LiveReport]) -> LiveReport:

@@ -4,7 +4,7 @@ When a message was consumed nobody wrote down. But between two samples a group w
 another, so each message between them was consumed about then, the first ones first.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PERCENTILES = (0.5, 0.9, 0.99, 0.999)
 _SCHEMA = (
     "group string, topic string, broker string, queueId int, "
-    "first bigint, end bigint, fromMs bigint, toMs bigint"
+    "first bigint, end bigint, fromMs bigint, toMs bigint, reach bigint"
 )
 
 
@@ -35,7 +35,11 @@ class Latency(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     born_to_consumed_ms: list[float]
 
 
-def steps(samples: Iterable[Sample]) -> list[tuple[str, str, str, int, int, int, int, int]]:
+Step = tuple[str, str, str, int, int, int, int, int]
+"""Group, topic, broker, queue, offsets ``[first, end)``, and between which times they were consumed."""
+
+
+def steps(samples: Iterable[Sample]) -> list[Step]:
     """From where to where each group went in each queue, and from when to when. Pure."""
     by_queue: dict[tuple[str, str, str, int], list[Sample]] = {}
     for sample in sorted(samples, key=lambda one: one.at_ms):
@@ -47,6 +51,21 @@ def steps(samples: Iterable[Sample]) -> list[tuple[str, str, str, int, int, int,
         for before, after in pairwise(some)
         if before.consumer_offset < after.consumer_offset
     ]
+
+
+def reach_of(taken: Sequence[Step]) -> int:
+    """How many offsets lie in one reach: about as many as a step goes."""
+    return max(1, sum(end - first for *_, first, end, _, _ in taken) // len(taken))
+
+
+def by_reach(taken: Iterable[Step], size: int) -> Iterator[tuple[Any, ...]]:
+    """The steps, each once for every reach of offsets that it touches: four times as many at most. Pure.
+
+    A message has to look at the steps in its own reach alone, and not at all that its queue ever had.
+    """
+    for step in taken:
+        first, end = step[4], step[5]
+        yield from ((*step, reach) for reach in range(first // size, (end - 1) // size + 1))
 
 
 def latencies(spark: "SparkSession", archive: Path, samples: Iterable[Sample]) -> list[Latency]:
@@ -79,22 +98,24 @@ def latencies(spark: "SparkSession", archive: Path, samples: Iterable[Sample]) -
     ]
 
 
-def _consumed(spark: "SparkSession", archive: Path, taken: list[tuple[Any, ...]]) -> "DataFrame":
+def _consumed(spark: "SparkSession", archive: Path, taken: Sequence[Step]) -> "DataFrame":
     """Every archived message that a group passed between two samples, with how long it took."""
     from pyspark.sql import functions as fn  # noqa: PLC0415
 
     # PySpark tells no types of what a frame is made of.
     session: Any = spark
-    went = session.createDataFrame(taken, _SCHEMA)
+    size = reach_of(taken)
+    went = session.createDataFrame(list(by_reach(taken, size)), _SCHEMA)
     messages = read_archive(spark, archive).select(
         "topic",
         "brokerName",
         "queueId",
         "queueOffset",
+        fn.expr(f"queueOffset DIV {size}").alias("reach"),
         fn.unix_millis("bornTimestamp").alias("bornMs"),
         fn.unix_millis("storeTimestamp").alias("storedMs"),
     )
-    passed = messages.join(fn.broadcast(went), ["topic", "queueId"]).where(
+    passed = messages.join(fn.broadcast(went), ["topic", "queueId", "reach"]).where(
         "queueOffset >= first AND queueOffset < end AND (brokerName IS NULL OR brokerName = broker)"
     )
     share = "(queueOffset - first + 1) / (end - first)"

@@ -1,16 +1,20 @@
 """Asks brokers where groups stand, and keeps it: a line of JSON a group, queue and time."""
 
 import asyncio
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
-from tanist.admin.asking import asking
+from tanist.admin.asking import Access, asking
 from tanist.admin.cluster import broker_consume_stats, cluster_info
 from tanist.client.session.wire import Wire
 from tanist.protocol.bodies.stats import BrokerConsumeStats
 from tanist.spark.errors import SparkError
+
+_LOOK_BACK_BYTES = 4096
 
 
 class Sample(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
@@ -36,22 +40,39 @@ class Sample(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
         return max(0, self.at_ms - self.consumed_stored_ms) if self.lag and self.consumed_stored_ms else 0
 
 
-def take_samples(name_server: str, at_ms: int) -> list[Sample]:
+def take_samples(name_server: str, at_ms: int, access: Access | None = None) -> list[Sample]:
     """Where all groups stand now, as the masters of all brokers tell."""
 
     async def ask() -> list[Sample]:
-        async with asking() as wire:
+        async with asking(access) as wire:
             return await _ask_all(wire, name_server, at_ms)
 
     return asyncio.run(ask())
 
 
 def append_samples(path: Path, samples: Iterable[Sample]) -> None:
-    """Add them to a file, in one write: whoever reads it meanwhile sees whole lines."""
+    """Add them to a file, in one write: whoever reads it meanwhile sees whole lines.
+
+    A line that a crash has cut is taken away first: what follows would become a part of it.
+    """
     lines = b"".join(msgspec.json.encode(sample) + b"\n" for sample in samples)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
+    with path.open("ab+") as file:
+        file.truncate(_whole_lines_end(file))
         file.write(lines)
+
+
+def _whole_lines_end(file: BinaryIO) -> int:
+    """Where the last line that is whole ends."""
+    place = file.seek(0, os.SEEK_END)
+    while place:
+        first = max(0, place - _LOOK_BACK_BYTES)
+        file.seek(first)
+        found = file.read(place - first).rfind(b"\n")
+        if found >= 0:
+            return first + found + 1
+        place = first
+    return 0
 
 
 def read_samples(path: Path) -> list[Sample]:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tanist.admin.asking import Access
 from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.slave_consume import LedgerEntry, LedgerEvent
+from tanist.spark.access import cluster_options
 from tanist.spark.errors import SparkError
 from tanist.spark.rocketmq.cluster import look_up, wired
 from tanist.spark.rocketmq.options import read_options
@@ -244,11 +246,11 @@ def read_ledger_file(path: Path) -> list[LedgerEntry]:
     return entries
 
 
-def ask_ledgers(addresses: Sequence[str], namesrv: str) -> list[LedgerEntry]:
+def ask_ledgers(addresses: Sequence[str], namesrv: str, access: Access | None = None) -> list[LedgerEntry]:
     """The last entries of these brokers."""
     from tanist.admin.slave_consume import slave_consume_ledger  # noqa: PLC0415 - few need it.
 
-    settings = read_options({"namesrv": namesrv, "subscribe": "-"}).client_settings
+    settings = read_options(cluster_options(namesrv, access) | {"subscribe": "-"}).client_settings
 
     async def ask() -> list[LedgerEntry]:
         async with wired(settings) as wire:
@@ -258,11 +260,13 @@ def ask_ledgers(addresses: Sequence[str], namesrv: str) -> list[LedgerEntry]:
     return asyncio.run(ask())
 
 
-def group_offsets(topic: str, groups: Iterable[str], namesrv: str) -> dict[str, dict[MessageQueue, int]]:
+def group_offsets(
+    topic: str, groups: Iterable[str], namesrv: str, access: Access | None = None
+) -> dict[str, dict[MessageQueue, int]]:
     """Where groups stand, as brokers have it."""
     found: dict[str, dict[MessageQueue, int]] = {}
     for group in groups:
-        options = {"namesrv": namesrv, "subscribe": topic, "group": group, "startingOffsets": "group"}
-        states = look_up(read_options(options))
+        asked = {"subscribe": topic, "group": group, "startingOffsets": "group"}
+        states = look_up(read_options(cluster_options(namesrv, access) | asked))
         found[group] = {state.queue: state.group_offset or 0 for state in states}
     return found

@@ -4,6 +4,7 @@ What is built is what dispatch would build, byte for byte; only the names of ind
 when they were begun: here that is the store time of their first message.
 """
 
+import logging
 import secrets
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -26,6 +27,8 @@ from tanist.store.index_file import IndexFile
 from tanist.store.key_index import NAME_DIGITS
 from tanist.store.queues import Queues
 from tanist.store.settings import StoreSettings
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_SHARES = 8
 _STAGING = "staging"
@@ -103,7 +106,7 @@ def _rebuild(root: Path, to: Path, settings: StoreSettings, shares: int, run: Ru
     staging.mkdir(parents=True)
     parts = [(number, *span) for number, span in enumerate(spans)]
     levels = settings.delay_levels
-    staged = run(partial(_stage, str(root), str(staging), shares, levels), parts)
+    staged = run(partial(_stage, str(root), str(staging), shares, levels), parts, size_of=_span_bytes)
     for one, span in zip(staged, spans, strict=True):
         if one.dispatched_to < span[1]:
             raise SparkError(f"the log of {root} can not be read from {one.dispatched_to} to {span[1]}")
@@ -114,6 +117,10 @@ def _rebuild(root: Path, to: Path, settings: StoreSettings, shares: int, run: Ru
     index = list(_index_parts(StagedKeys(staging, staged), settings.max_index_num - 1))
     run(partial(_build_index, str(to), staged, settings.max_hash_slot_num, settings.max_index_num), index)
     Disk().remove_tree(staging)
+    _log.info(
+        "rebuilt store=%s log_start=%d log_end=%d read_bytes=%d records=%d index_files=%d",
+        root, start, end, end - start, sum(one.record_count for one in staged), len(index),
+    )  # fmt: skip
     return RebuildReport(
         store=str(root),
         built_in=str(to),
@@ -125,6 +132,10 @@ def _rebuild(root: Path, to: Path, settings: StoreSettings, shares: int, run: Ru
         index_files=len(index),
         problems=[problem for one in queues for problem in one.problems],
     )
+
+
+def _span_bytes(part: tuple[int, int, int]) -> int:
+    return part[2] - part[1]
 
 
 def _stage(

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tanist.admin.asking import Access
 from tanist.errors import MQError
 from tanist.model.route import MessageQueue
+from tanist.spark.access import cluster_options
 from tanist.spark.errors import SparkError
 from tanist.spark.progress import Progress
 from tanist.spark.replay.selecting import PARTITIONS, SHARD, Wanted, prepare, select, share_rate
@@ -59,13 +61,16 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     seconds: float = 0.0
 
 
-def plan_replay(archive: "DataFrame", wanted: Wanted, namesrv: str) -> ReplayReport:
+def plan_replay(
+    archive: "DataFrame", wanted: Wanted, namesrv: str, *, access: Access | None = None
+) -> ReplayReport:
     """What a replay would do. Nothing is written."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - it may not be installed.
 
-    options = _sink_options(wanted, namesrv)
+    cluster = cluster_options(namesrv, access)
+    options = read_sink_options(cluster | {"topic": wanted.target})
     there, is_exactly_once = asyncio.run(_written(options, wanted.query))
-    mins = _min_offsets(wanted.topic, namesrv)
+    mins = _min_offsets(wanted.topic, cluster)
     selected = select(archive, wanted)
     expired = f.lit(0)
     for queue, min_offset in mins.items():
@@ -119,17 +124,19 @@ def replay(
     wanted: Wanted,
     namesrv: str,
     *,
+    access: Access | None = None,
     rows_per_s: int | None = None,
     tell: Callable[[Progress], None] = lambda _progress: None,
 ) -> ReplayReport:
     """Do it. Called again with the same id within a week it writes what is missing, and nothing twice."""
     task_rate = None if rows_per_s is None else share_rate(rows_per_s)
-    report = plan_replay(archive, wanted, namesrv)
+    report = plan_replay(archive, wanted, namesrv, access=access)
     if not report.is_exactly_once:
         _log.warning(
             "the replay is written at least once: not all brokers of %s keep track of writes", wanted.target
         )
-    given = {"namesrv": namesrv, "topic": wanted.target, "queryId": wanted.query, "shardingKey": SHARD}
+    given = cluster_options(namesrv, access)
+    given |= {"topic": wanted.target, "queryId": wanted.query, "shardingKey": SHARD}
     if task_rate is not None:
         given["maxRowsPerSecond"] = str(task_rate)
     started_s = time.monotonic()
@@ -140,10 +147,6 @@ def replay(
     seconds = time.monotonic() - started_s
     _log.info("replay is done id=%s seconds=%.1f", wanted.replay_id, seconds)
     return msgspec.structs.replace(report, is_applied=True, seconds=seconds)
-
-
-def _sink_options(wanted: Wanted, namesrv: str) -> SinkOptions:
-    return read_sink_options({"namesrv": namesrv, "topic": wanted.target})
 
 
 async def _written(options: SinkOptions, query: str) -> tuple[int, bool]:
@@ -167,10 +170,10 @@ async def _written(options: SinkOptions, query: str) -> tuple[int, bool]:
         return total, can_all_tell
 
 
-def _min_offsets(topic: str, namesrv: str) -> Mapping[MessageQueue, int]:
+def _min_offsets(topic: str, cluster: Mapping[str, str]) -> Mapping[MessageQueue, int]:
     """From where on brokers have the topic's queues; nothing if it is gone."""
     try:
-        states = look_up(read_options({"namesrv": namesrv, "subscribe": topic}))
+        states = look_up(read_options({**cluster, "subscribe": topic}))
     except SparkError:
         return {}
     return {state.queue: state.min_offset for state in states}

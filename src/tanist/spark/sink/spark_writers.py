@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from tanist.errors import MQError
+from tanist.model.writes import WRITE_ID
 from tanist.spark.arrow import RecordBatch
 from tanist.spark.errors import SparkError
 from tanist.spark.rocketmq.cluster import wired
@@ -154,6 +155,14 @@ def _check(batch: int, messages: list[WriterCommitMessage | None]) -> None:
 
 def _tell(query: str, batch: int, messages: list[WriterCommitMessage | None]) -> None:
     found = [message.written for message in messages if isinstance(message, TaskWritten)]
+    if not all(one.is_exactly_once for one in found):
+        _log.warning(
+            "batch written at least once query=%s batch=%d: not all brokers keep track of writes; what is "
+            "repeated has the same %s, and tanist spark dedup drops it",
+            query,
+            batch,
+            WRITE_ID,
+        )
     _log.info(
         "batch written query=%s batch=%d rows=%d body_bytes=%d skipped=%d",
         query,

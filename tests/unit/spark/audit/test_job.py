@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tanist.cli.audit import audit as audit_command
-from tanist.cli.spark import print_audit
+from tanist.cli.spark_audit import print_audit
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies import encode_body
 from tanist.protocol.bodies.sync import ConsumerOffsetTable

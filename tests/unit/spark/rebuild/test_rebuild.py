@@ -66,7 +66,7 @@ def test_what_is_built_is_what_dispatch_built(store: Path, tmp_path: Path, share
 def test_a_task_that_is_done_twice_changes_nothing(store: Path, tmp_path: Path, counts: int) -> None:
     """It was done again, or it went on after it was given up: what counts is the second, or the first."""
 
-    def twice(work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+    def twice(work: Callable[[Any], Any], parts: Sequence[Any], **_size: Any) -> list[Any]:
         return [[work(part), work(part)][counts] for part in parts]
 
     report = rebuild(str(store), str(tmp_path / "built"), settings=SETTINGS, shares=3, run=twice)
@@ -78,7 +78,7 @@ def test_a_task_that_is_done_twice_changes_nothing(store: Path, tmp_path: Path, 
 
 @pytest.mark.parametrize("kind", ["entries", "keys"])
 def test_what_a_task_wrote_and_is_not_there_is_noticed(store: Path, tmp_path: Path, kind: str) -> None:
-    def losing(work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+    def losing(work: Callable[[Any], Any], parts: Sequence[Any], **_size: Any) -> list[Any]:
         found = in_turn(work, parts)
         for path in (tmp_path / "built" / "staging").glob(f"*.{kind}"):
             path.write_bytes(b"")
