@@ -9,7 +9,7 @@ from tanist.chaos.lots import Victim, draw
 from tanist.chaos.modes import Layout, Mode, plan_members
 
 
-def layout(**changes: str) -> Layout:
+def layout(*, zookeeper: str = "") -> Layout:
     return Layout(
         folder=Path("/chaos"),
         secret="not told",
@@ -20,7 +20,7 @@ def layout(**changes: str) -> Layout:
         broker_ports=(10911, 11911),
         registry="10.0.0.254:7000",
         relay="10.0.0.253",
-        **changes,
+        zookeeper=zookeeper,
     )
 
 
