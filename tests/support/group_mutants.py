@@ -1,23 +1,19 @@
 """Planted bugs of a group under a controller, each as the machines of a simulation that has to find it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-
-import msgspec
 
 from tanist.broker.controlled.group_view import GroupView
 from tanist.broker.controlled.role_orders import Order, RoleOrders
-from tanist.controller.decisions import Decision, alter_set
+from tanist.controller.decisions import Decision
 from tanist.controller.election import Situation, elect
 from tanist.controller.group_record import GroupRecord
 from tanist.controller.leases import Leases
-from tanist.controller.live_table import Live
 from tanist.ha.actions import SlaveAction
 from tanist.ha.master_link import MasterLink
 from tanist.ha.slave_link import SlaveLink, SlaveState
 from tanist.model.epochs import Epoch, EpochHistory
-from tanist.protocol.bodies.replication import SyncStateSet
-from tanist.protocol.headers.controller import AlterSyncStateSetRequest, ElectMasterRequest
+from tanist.protocol.headers.controller import ElectMasterRequest
 from tanist.sim.group.disk import PlayedDisk
 
 
@@ -106,14 +102,3 @@ class StaysInItsReign(RoleOrders):
 def elect_anybody(record: GroupRecord | None, request: ElectMasterRequest, situation: Situation) -> Decision:
     """Whoever is alive may be master if nobody of the set is."""
     return elect(record, request, replace(situation, allows_unclean=True))
-
-
-def alter_any_set(
-    record: GroupRecord | None,
-    request: AlterSyncStateSetRequest,
-    proposed: SyncStateSet,
-    alive: Mapping[int, Live],
-) -> Decision:
-    """A proposal is taken whatever the set was that it was made for."""
-    set_epoch = proposed.epoch if record is None else record.set_epoch
-    return alter_set(record, request, msgspec.structs.replace(proposed, epoch=set_epoch), alive=alive)

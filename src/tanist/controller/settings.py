@@ -16,7 +16,7 @@ UPDATABLE_KEYS = frozenset({"enableElectUncleanMaster", "notifyBrokerRoleChanged
 may not, for the reasons that the name server has."""
 
 # They are refused as addresses to be reached at.
-_WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  # nosec B104
+_WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
 
 
 class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

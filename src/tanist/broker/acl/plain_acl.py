@@ -44,7 +44,7 @@ def parse_plain_acl(text: bytes) -> PlainAcl | None:
         raise ValueError(f"{len(text)} bytes are more than {MAX_FILE_BYTES}")
     try:
         # This loader makes text, lists and tables, and nothing else: it needs no types and runs no code.
-        document = yaml.load(text, yaml.BaseLoader)  # noqa: S506  # nosec B506
+        document = yaml.load(text, yaml.BaseLoader)  # noqa: S506
     except yaml.MarkedYAMLError as error:
         # The error's own text quotes the line, and a secret may stand on it.
         line = error.problem_mark.line + 1 if error.problem_mark is not None else 1

@@ -20,7 +20,7 @@ _FOLDER = click.option(
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
     # mqadmin's own default.
-    default=Path("/tmp/rocketmq/export"),  # noqa: S108  # nosec B108
+    default=Path("/tmp/rocketmq/export"),  # noqa: S108
     show_default=True,
     help="The folder to write to.",
 )

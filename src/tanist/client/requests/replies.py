@@ -21,7 +21,7 @@ from tanist.protocol.record import Record
 
 _REPLY = "reply"
 # Nothing listens there; it stands for no address.
-_NO_HOST = pack_host("0.0.0.0", 0)  # noqa: S104  # nosec B104
+_NO_HOST = pack_host("0.0.0.0", 0)  # noqa: S104
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -57,7 +57,7 @@ class SettingChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 async def show_topic(request: Request) -> Response:
     view = await desk_of(request).topic(request.path_params["topic"])
     # Made of escaped parts; see there.
-    picture = Markup(topic_picture(view.producers, view.topic.topic, view.groups))  # noqa: S704  # nosec B704
+    picture = Markup(topic_picture(view.producers, view.topic.topic, view.groups))  # noqa: S704
     return page(request, "topic.html", view=view, picture=picture, live="topics")
 
 
