@@ -1,6 +1,8 @@
 """The data sources in a real Spark, all in one session: to start one takes longer than what is asked of it.
 
 One test, so that the workers of a parallel run do not start a session each; every check is a subtest of it.
+Jobs
+have a session of their own, in test_spark_jobs.py, so that two workers share the time.
 """
 
 import os
@@ -9,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,17 +30,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.partner("spark"), pytest.mark.timeout(600), pytest.mark.takes(60)]
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-
-
-@pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["SparkSession"]:
-    from tanist.spark.session import spark_session  # noqa: PLC0415 - it may not be installed.
-    from tests.support.spark_stream import SETTINGS  # noqa: PLC0415
-
-    monkeypatch.chdir(tmp_path)
-    spark = spark_session("local[2]", settings=SETTINGS)
-    yield spark
-    spark.stop()
 
 
 def a_whole_store_is_read_in_parallel(spark: "SparkSession", folder: Path) -> None:
@@ -253,12 +244,10 @@ CHECKS: tuple[Callable[["SparkSession", Path], None], ...] = (
 
 
 def test_in_one_session(session: "SparkSession", tmp_path: Path, subtests: pytest.Subtests) -> None:
-    from tests.support.spark_archive_checks import ARCHIVE_CHECKS  # noqa: PLC0415 - it may not be installed.
-    from tests.support.spark_job_checks import JOB_CHECKS  # noqa: PLC0415
-    from tests.support.spark_stores import fill_store  # noqa: PLC0415
+    from tests.support.spark_stores import fill_store  # noqa: PLC0415 - it may not be installed.
     from tests.support.spark_stream_checks import STREAM_CHECKS  # noqa: PLC0415
 
     fill_store(tmp_path / "store")
-    for check in (*CHECKS, *STREAM_CHECKS, *ARCHIVE_CHECKS, *JOB_CHECKS):
+    for check in (*CHECKS, *STREAM_CHECKS):
         with subtests.test(check.__name__):
             check(session, tmp_path)

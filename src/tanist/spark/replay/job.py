@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-import threading
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -22,13 +21,12 @@ from tanist.spark.rocketmq.cluster import look_up, wired
 from tanist.spark.rocketmq.options import read_options
 from tanist.spark.sink.brokers import Brokers
 from tanist.spark.sink.options import SinkOptions, read_sink_options
+from tanist.spark.watching import telling
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _log = logging.getLogger(__name__)
-
-_LOOK_EVERY_S = 2.0
 
 
 class QueueToReplay(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -179,35 +177,20 @@ def _min_offsets(topic: str, cluster: Mapping[str, str]) -> Mapping[MessageQueue
     return {state.queue: state.min_offset for state in states}
 
 
-@contextmanager
 def _telling(
     options: SinkOptions, query: str, report: ReplayReport, tell: Callable[[Progress], None]
-) -> Generator[None]:
+) -> AbstractContextManager[None]:
     """Tell now and then how much is written, as the brokers know it."""
-    is_over = threading.Event()
-    started_s = time.monotonic()
+    seen = Progress(time.monotonic())
     body_bytes = report.bytes / max(1, report.rows)
 
-    def watch() -> None:
-        while not is_over.wait(_LOOK_EVERY_S):
-            try:
-                there, _ = asyncio.run(_written(options, query))
-            except MQError:
-                continue
+    def look() -> Progress:
+        nonlocal seen
+        with suppress(MQError):
+            there, _ = asyncio.run(_written(options, query))
             done = max(0, there - report.already_there)
-            tell(
-                Progress(
-                    started_s,
-                    rows=done,
-                    bytes=int(done * body_bytes),
-                    left_rows=max(0, report.rows - there),
-                )
-            )
+            left_rows = max(0, report.rows - there)
+            seen = Progress(seen.started_s, rows=done, bytes=int(done * body_bytes), left_rows=left_rows)
+        return seen
 
-    watcher = threading.Thread(target=watch, name="replay progress", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        watcher.join()
+    return telling(tell, look)
