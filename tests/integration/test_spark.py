@@ -1,8 +1,7 @@
 """The data sources in a real Spark, all in one session: to start one takes longer than what is asked of it.
 
 One test, so that the workers of a parallel run do not start a session each; every check is a subtest of it.
-Jobs
-have a session of their own, in test_spark_jobs.py, so that two workers share the time.
+Jobs have a session of their own, in test_spark_jobs.py, so that two workers share the time.
 """
 
 import os
