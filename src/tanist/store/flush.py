@@ -13,10 +13,11 @@ everybody.
 
 import asyncio
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
+from functools import partial
 
 import psutil
 
@@ -59,7 +60,6 @@ class Flusher:
         self._log = log
         self._settings = settings
         self._clock = clock
-        self._wake = asyncio.Event()
         # Log ends only grow between two cuts, so waiters stand in the order in which they are released.
         # The end of each, how often the log had been cut (the end means nothing behind the next cut), its
         # deadline, and whom to tell: plain tuples, for there are many a second.
@@ -68,6 +68,8 @@ class Flusher:
         self._last_flush_s = clock.monotonic_s()
         self._flush_began_s: float | None = None
         self._busy_check: asyncio.TimerHandle | None = None
+        self._thread: _FlushThread | None = None
+        """While ``run`` runs."""
         is_synchronous = settings.flush_disk_type is FlushMode.SYNC_FLUSH
         if max_dirty_bytes is None:
             max_dirty_bytes = psutil.virtual_memory().total // _DIRTY_SHARE
@@ -91,7 +93,8 @@ class Flusher:
             now_s = asyncio.get_running_loop().time()
             deadline_s = now_s + self._settings.sync_flush_timeout / 1000
             self._waiters.append((end, self._log.cut_count, deadline_s, done))
-            self._wake.set()
+            if self._flush_began_s is None:
+                self._begin()
             if self._deadline is None:
                 self._watch_deadline()
 
@@ -103,46 +106,55 @@ class Flusher:
 
     async def run(self) -> None:
         """Flush when it is time, until cancelled; what is written then is flushed last."""
-        with ThreadPoolExecutor(1, thread_name_prefix="flush") as executor:
-            try:
-                await self._run(executor)
-            except FlushFailed:
-                self._fail()
-                raise
-            finally:
-                if self._deadline is not None and not self._waiters:
-                    self._deadline.cancel()
-                    self._deadline = None
-
-    async def _run(self, executor: ThreadPoolExecutor) -> None:
         loop = asyncio.get_running_loop()
+        self._ended = loop.create_future()
+        self._thread = _FlushThread(self._log.flush, partial(loop.call_soon_threadsafe, self._on_flush_ended))
         try:
-            while True:
-                await self._time_to_flush()
-                self._flush_began_s = loop.time()
-                if self._busy_check is None:
-                    self._check_busy_at(self._flush_began_s + self._busy_after_s)
-                await loop.run_in_executor(executor, self._log.flush)
-                self._flushed()
+            await self._run(self._ended)
+        except FlushFailed:
+            self._fail()
+            raise
+        finally:
+            self._thread.close()
+            self._thread = None
+            for timer in (self._busy_check, None if self._waiters else self._deadline):
+                if timer is not None:
+                    timer.cancel()
+            self._busy_check = self._flush_began_s = None
+
+    async def _run(self, ended: asyncio.Future[BaseException]) -> None:
+        """Flush what nobody waits for; who does wait begins a flush himself."""
+        if self._waiters:
+            self._begin()
+        try:
+            while not ended.done():
+                await asyncio.wait([ended], timeout=self._settings.flush_interval_commit_log / 1000)
+                if self._flush_began_s is None and self._is_due():
+                    self._begin()
         except asyncio.CancelledError:
             self._log.flush()
             self._flushed()
             raise
-        finally:
-            if self._busy_check is not None:
-                self._busy_check.cancel()
-                self._busy_check = None
+        raise ended.result()
 
-    async def _time_to_flush(self) -> None:
-        """Return when somebody waits or the log has been dirty long or much enough."""
-        while not self._waiters:
-            self._wake.clear()
-            try:
-                async with asyncio.timeout(self._settings.flush_interval_commit_log / 1000):
-                    await self._wake.wait()
-            except TimeoutError:
-                if self._is_due():
-                    return
+    def _begin(self) -> None:
+        """Have the thread flush. What is written before it begins goes along."""
+        if self._thread is None:
+            return
+        self._flush_began_s = asyncio.get_running_loop().time()
+        if self._busy_check is None:
+            self._check_busy_at(self._flush_began_s + self._busy_after_s)
+        self._thread.flush_once()
+
+    def _on_flush_ended(self, failure: BaseException | None) -> None:
+        if self._thread is None:
+            return
+        if failure is not None:
+            self._ended.set_result(failure)
+            return
+        self._flushed()
+        if self._waiters:
+            self._begin()
 
     def _is_due(self) -> bool:
         dirty_bytes = self._log.log_end - self._log.flushed_to
@@ -216,3 +228,43 @@ class Flusher:
         _log.critical("flush failed flushed_to=%d log_end=%d", self._log.flushed_to, self._log.log_end)
         while self._waiters:
             self._release(FlushOutcome.FAILED)
+
+
+class _FlushThread:
+    """Flushes once for each time it is told to, and tells how that ended.
+
+    A send that waits for the disk waits for this hand-over too. So it is a lock and a call: the queue, the
+    future and the task of an executor take several times as long.
+    """
+
+    def __init__(self, flush: Callable[[], object], ended: Callable[[BaseException | None], object]) -> None:
+        self._flush = flush
+        self._ended = ended
+        self._go = threading.Lock()
+        self._go.acquire()
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._work, name="flush")
+        self._thread.start()
+
+    def flush_once(self) -> None:
+        """Not again before this one has ended."""
+        self._go.release()
+
+    def close(self) -> None:
+        """Return when no flush runs any more."""
+        self._is_closing = True
+        if self._go.locked():
+            self._go.release()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            self._go.acquire()
+            if self._is_closing:
+                return
+            failure: BaseException | None = None
+            try:
+                self._flush()
+            except BaseException as error:  # It is raised by who waits for the flusher's end.
+                failure = error
+            self._ended(failure)
