@@ -149,9 +149,9 @@ class Acceptor:
 
     def on_appended(self) -> None:
         """The log has grown: the slaves get it now."""
-        self.marks.note(self._master.store.log.log_end, self._monotonic_ms())
         for connection in self._connections:
             connection.push()
+        self.marks.note(self._master.store.log.log_end, self._monotonic_ms())
 
     def on_confirmed(self) -> None:
         """More of the log is confirmed than before: the slaves are told."""

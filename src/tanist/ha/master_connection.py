@@ -107,9 +107,10 @@ class MasterConnection(asyncio.BufferedProtocol):
             # What follows the verdict in one read is frames.
             if not used or was_transferring or self._closing is not None:
                 break
+        # First of all: the master's producers wait for it.
+        self._ack()
         self._make_room()
         self._received.on_read(nbytes, self._link.master_log_end)
-        self._ack()
 
     def pause_writing(self) -> None:
         # Acks are tiny, and notes are bounded: who leaves so many of them unread takes none.

@@ -62,7 +62,8 @@ class CommitLog:
         """``max_body_bytes`` bounds what a packed batch makes; it is for intake to bound single messages.
 
         ``is_warming`` makes appends cheaper (see Segment.warm) and flushes dearer: pages that were made
-        together go to the disk together. So it is for those who flush now and then and not every message.
+        together go to the disk together. So it is for those who flush now and then and not every message;
+        for these pages are made one by one (see Segment.make_pages_alone).
         """
         self._segments = segments
         self._store_host = store_host
@@ -103,7 +104,10 @@ class CommitLog:
         self.log_end = LogOffset(log_end)
         self._raw_to = -1
         if len(self._segments) and log_end < self._segments.end:
-            self._segments.at(log_end).allocate()
+            segment = self._segments.at(log_end)
+            segment.allocate()
+            if not self._is_warming:
+                segment.make_pages_alone(log_end - segment.start)
 
     # Writing
 
@@ -152,14 +156,14 @@ class CommitLog:
         size = self._segments.size_bytes
         if not len(self._segments) and log_offset % size == 0:
             # The file first: if the disk is full the log is as empty as before.
-            self._segments.add(log_offset)
+            self._begin_file(log_offset)
             self.log_end = self.flushed_to = LogOffset(log_offset)
         if log_offset != self.log_end:
             raise OffsetOutOfRange("raw bytes at log offset", log_offset, self.log_end, self.log_end)
         rest = memoryview(data)
         while rest:
             if self.log_end == self._segments.end:
-                self._segments.add(self.log_end)
+                self._begin_file(self.log_end)
             segment = self._segments[-1]
             piece = rest[: segment.end - self.log_end]
             position = self.log_end - segment.start
@@ -355,10 +359,19 @@ class CommitLog:
                 f"{needed_bytes} bytes do not fit into one file of {size}; send less at once"
             )
         tail = self._segments[-1] if len(self._segments) else None
-        fresh = self._segments.add(self._segments.end if tail is not None else self.log_end)
+        fresh = self._begin_file(self._segments.end if tail is not None else self.log_end)
         if tail is not None and self.log_end < tail.end:
             tail.put(self.log_end - tail.start, encode_blank(tail.end - self.log_end))
         self.log_end = LogOffset(fresh.start)
+
+    def _begin_file(self, start: int) -> Segment:
+        tail = self._segments[-1] if len(self._segments) else None
+        fresh = self._segments.add(start)
+        if not self._is_warming:
+            fresh.make_pages_alone(0)
+            if tail is not None:
+                tail.read_ahead()
+        return fresh
 
     def _put(self, data: bytes) -> None:
         segment = self._segments[-1]

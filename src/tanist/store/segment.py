@@ -115,6 +115,19 @@ class Segment:
         with suppress(DiskFull, OSError):
             self._file.write(start, _ZEROS[: max(self.warm_to - start, 0)])
 
+    def make_pages_alone(self, position: int) -> None:
+        """Have the pages from ``position`` on made one by one as they are stored into.
+
+        Linux reads ahead of stores that go on and on, in pages that grow to 2 MiB, and a sync writes a page
+        as a whole. So each message that waits for the disk would cost it 2 MiB.
+        """
+        start = position // _PAGE_BYTES * _PAGE_BYTES
+        self.mapped.madvise(mmap.MADV_RANDOM, start, self.size_bytes - start)
+
+    def read_ahead(self) -> None:
+        """The opposite, for a file that is full: whoever reads it reads on."""
+        self.mapped.madvise(mmap.MADV_NORMAL)
+
     def put(self, position: int, data: bytes) -> None:
         """Store a record (or a run of them, or a blank).
 
