@@ -26,7 +26,7 @@ _ROW = "java-sends"
 _ROUNDS = 4
 _WARM_ROUNDS = 2
 _MEASURED_MS = 1_500
-_BACKLOG = 200_000
+_BACKLOG = 300_000
 _DRAIN_ROUNDS = 3
 _LATENCY_COUNT = 1_000
 _LATENCY_ROUNDS = 3
@@ -44,7 +44,7 @@ _WORKS = (
     Work("sync sends, 32 threads", 32),
     Work("async sends, 256 in flight", 1, in_flight=256),
     Work("batches of 64, 4 threads", 4, batch=64),
-    Work("one-way sends, 4 threads", 4, is_one_way=True),
+    Work("one-way sends, 4 threads, every 256th is answered", 4, is_one_way=True),
 )
 
 
