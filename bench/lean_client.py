@@ -30,6 +30,8 @@ NATS_SUBJECT = "bench"
 _KEY = b"0" * 32
 """Where the key goes: each message has one of its own, as those of stock producers have."""
 _PROPERTIES = encode_properties({UNIQ_KEY: _KEY.decode(), WAIT: "true"})
+_SILENCE_S = 10.0
+"""What a server has not answered when it has said nothing for so long has failed."""
 BUCKET_S = 0.02
 """Sends are counted by spans of this length."""
 
@@ -89,6 +91,8 @@ class _Run:
                 poll.register(peer, select.EPOLLIN)
             began_s = time.perf_counter()
             self._send_in_turn(poll, began_s + duration_s, most)
+        if not self._ends_s:
+            raise ConnectionError(f"the server has answered none of {self._failures} messages")
         return began_s, self._ends_s[-1]
 
     def _send_in_turn(self, poll: select.epoll, end_s: float, most: int) -> None:
@@ -106,7 +110,10 @@ class _Run:
             began[number] = now()
             send[number](b"%b%032X%b" % (head, sent, tail))
         while under_way:
-            for number, _event in wait():
+            if not (events := wait(_SILENCE_S)):
+                self._failures += under_way
+                return
+            for number, _event in events:
                 data = receive[number](_READ_BYTES)
                 if not data:
                     raise ConnectionError("the server has closed the connection")

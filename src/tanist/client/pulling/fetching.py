@@ -6,6 +6,7 @@ import msgspec
 
 from tanist.client.errors import NoRoute, ReplicaBehind
 from tanist.client.pulling.fetched import Fetched, is_answer, read_answer
+from tanist.client.pulling.pulse import Pulse
 from tanist.client.pulling.replica_choice import ReplicaChoice
 from tanist.client.session.session import Session
 from tanist.errors import MQError, RemotingError, TooBusy
@@ -56,6 +57,7 @@ class Fetcher:
         self._session = session
         self._group = group
         self._choices: dict[MessageQueue, ReplicaChoice] = {}
+        self._pulse = Pulse(session.wire, session.tasks, answer_s=session.settings.timeout_s)
         session.readers.on_reader(self._on_reader)
 
     async def fetch(
@@ -104,7 +106,7 @@ class Fetcher:
             if broker_id is None or replicas[broker_id] in tried:
                 raise failure
             tried.add(replicas[broker_id])
-            answer = await self._pull(choice, queue.broker_name, broker_id, replicas[broker_id], request)
+            answer = await self._pull(choice, queue, broker_id, replicas[broker_id], request)
             if isinstance(answer, Command):
                 fetched = read_answer(answer, queue, offset, subscription=subscription, broker_id=broker_id)
                 if broker_id == MASTER_ID or not fetched.goes_back_from(offset):
@@ -141,7 +143,7 @@ class Fetcher:
     async def _pull(
         self,
         choice: ReplicaChoice,
-        broker_name: str,
+        queue: MessageQueue,
         broker_id: int,
         address: str,
         request: PullMessageRequest,
@@ -158,6 +160,7 @@ class Fetcher:
         if request.sys_flag & _SUSPEND:
             timeout_s = request.suspend_timeout_ms / 1000 + _LATE_S
         command = Command.request(RequestCode.PULL_MESSAGE, request)
+        self._pulse.begin(address, queue)
         try:
             answer = await self._session.wire.exchange(address, command, timeout_s=timeout_s)
         except TooBusy:
@@ -165,11 +168,13 @@ class Fetcher:
         except RemotingError as error:
             choice.on_lost(broker_id, self._now_s())
             if broker_id == MASTER_ID:
-                self._session.routes.seek_master(broker_name)
-                self._session.readers.seek(broker_name)
+                self._session.routes.seek_master(queue.broker_name)
+                self._session.readers.seek(queue.broker_name)
             else:
                 self._session.routes.suspect()
             return error
+        finally:
+            self._pulse.end(address)
         return answer if is_answer(answer) else self._refused(choice, broker_id, answer)
 
     def _refused(self, choice: ReplicaChoice, broker_id: int, answer: Command) -> MQError:
