@@ -8,6 +8,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from bench.bare_copy import copy_rate
 from bench.figures import Figure, Goal, Series
@@ -60,7 +61,13 @@ def fill(client: LeanClient, master: Node, *, until: int = FILL_BYTES) -> None:
         )
 
 
-def catch_up(group: ReplicaGroup, master: Node, *, near_bytes: int = 0) -> CatchUp:
+class StartsSlaves(Protocol):
+    def start_slave(self, number: int) -> Node:
+        """Start an empty slave."""
+        ...
+
+
+def catch_up(group: StartsSlaves, master: Node, *, near_bytes: int = 0) -> CatchUp:
     """Start an empty slave, and see when it is in step, or nearly; it is thrown away then.
 
     Its start does not count: time begins when it first asks for something.
