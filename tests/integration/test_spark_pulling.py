@@ -17,13 +17,10 @@ from tanist.spark.archive.from_cluster import ClusterSource
 from tanist.spark.archive.sources import NewBatch
 from tanist.spark.audit.live import audit_live
 from tanist.spark.errors import SparkError
-from tanist.spark.rocketmq.cluster import look_up, wired
+from tanist.spark.rocketmq.cluster import wired
 from tanist.spark.rocketmq.deleted import TopicDeleted, check_not_deleted
-from tanist.spark.rocketmq.offsets import make_ranges
 from tanist.spark.rocketmq.options import for_batch, for_stream, read_options
-from tanist.spark.rocketmq.pruning import pruned
 from tanist.spark.rocketmq.streaming import from_table
-from tanist.spark.wanted import Wanted
 from tanist.sync import Message, Producer
 from tanist.testing import EmbeddedBroker
 from tests.support.acl import KEY, PLAIN_ACL, SECRET
@@ -87,25 +84,6 @@ def test_times_bound_the_read(broker: EmbeddedBroker) -> None:
     assert len(later) + len(earlier) == 50
     assert all(round(row["storeTimestamp"].timestamp() * 1000) >= middle for row in later)
     assert all(round(row["storeTimestamp"].timestamp() * 1000) < middle for row in earlier)
-
-
-def test_the_broker_is_asked_where_wanted_store_times_begin_and_end(
-    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a step of zero, or all messages of this test would be within the steps that clocks may take."""
-    monkeypatch.setattr("tanist.spark.wanted.CLOCK_STEP_US", 0)
-    rows = pull_rows(broker.namesrv, subscribe="Bills")
-    times = [round(row["storeTimestamp"].timestamp() * 1e6) for row in rows]
-    options = for_batch(read_options({"namesrv": broker.namesrv, "subscribe": "Orders,Bills"}))
-    assert options.start is not None
-    assert options.end is not None
-    ranges = make_ranges(look_up(options), options.start, options.end, fails_on_loss=True)
-
-    wanted = Wanted().of_topics(frozenset(["Bills"])).narrowed("store_us", times[20], times[30])
-    (left,) = pruned(ranges, wanted, options)
-
-    first, end = times.index(times[20]), len(times) - times[::-1].index(times[30])
-    assert (left.queue.topic, left.first, left.end) == ("Bills", max(0, first - 1), min(50, end + 1))
 
 
 def test_a_filter_is_applied_by_the_broker(broker: EmbeddedBroker) -> None:
