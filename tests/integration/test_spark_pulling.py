@@ -1,6 +1,5 @@
 """What the format ``rocketmq`` reads from a broker, without Spark around it."""
 
-import asyncio
 import json
 import shutil
 from collections.abc import Iterator
@@ -8,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tanist.admin.cluster import cluster_info
-from tanist.admin.topics import delete_topic
 from tanist.client import Credentials, NoPermission, TlsSettings
 from tanist.errors import MQError
 from tanist.model.route import MessageQueue
@@ -17,7 +14,6 @@ from tanist.spark.archive.from_cluster import ClusterSource
 from tanist.spark.archive.sources import NewBatch
 from tanist.spark.audit.live import audit_live
 from tanist.spark.errors import SparkError
-from tanist.spark.rocketmq.cluster import wired
 from tanist.spark.rocketmq.deleted import TopicDeleted, check_not_deleted
 from tanist.spark.rocketmq.options import for_batch, for_stream, read_options
 from tanist.spark.rocketmq.streaming import from_table
@@ -26,6 +22,7 @@ from tanist.testing import EmbeddedBroker
 from tests.support.acl import KEY, PLAIN_ACL, SECRET
 from tests.support.spark_pulls import pull_batches, pull_rows
 from tests.support.tls import certificate, key
+from tests.support.topics import delete_topic
 
 pytestmark = pytest.mark.partner("arrow")
 
@@ -197,14 +194,14 @@ def test_a_stream_and_an_archive_of_a_topic_that_was_deleted_end_with_an_error(
         batch = NewBatch(0, tmp_path, 1)
         assert archived.next_batch(queues, batch) is None
 
-        delete(broker, "Orders")
+        delete_topic(broker.address, broker.namesrv, "Orders")
 
         with pytest.raises(TopicDeleted, match="topic Orders was deleted"):
             archived.next_batch(queues, batch)
         # Of a pattern another topic is left, and a topic that is not asked for is missed by nobody.
         check_not_deleted(from_table(queues), matching)
         check_not_deleted(from_table(queues), for_stream(read_options(given | {"subscribe": "Bills"})))
-        delete(broker, "Bills")
+        delete_topic(broker.address, broker.namesrv, "Bills")
         with pytest.raises(TopicDeleted, match="topic Bills was deleted"):
             check_not_deleted(from_table(queues), matching)
 
@@ -216,16 +213,3 @@ def test_a_topic_whose_broker_is_away_is_waited_for(
     away = MessageQueue(topic="Away", broker_name="another", queue_id=0)
     for namesrv in (broker.namesrv, "127.0.0.1:1"):
         check_not_deleted({away}, read_options({"namesrv": namesrv, "subscribe": "Away"}))
-
-
-def delete(broker: EmbeddedBroker, topic: str) -> None:
-    async def ask() -> None:
-        async with wired(
-            read_options({"namesrv": broker.namesrv, "subscribe": topic}).client_settings
-        ) as wire:
-            cluster = next(iter((await cluster_info(wire, broker.namesrv)).cluster_addr_table))
-            names = [broker.namesrv]
-            told = await delete_topic(wire, names, broker.namesrv, cluster=cluster, topic=topic)
-            assert [one.failure for one in told] == [None, None]
-
-    asyncio.run(ask())
