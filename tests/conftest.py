@@ -3,12 +3,16 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support import partners
 from tests.support.rocketmq import RocketMQ
 from tests.support.zookeeper import Ensemble
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytest_plugins = ["tests.support.behaviours", "tests.support.order"]
 
@@ -45,3 +49,15 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
         partners.do_without(lack)
     with ensemble:
         yield ensemble
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["SparkSession"]:
+    """A real Spark in this process, with two cores."""
+    from tanist.spark.session import spark_session  # noqa: PLC0415 - it may not be installed.
+    from tests.support.spark_stream import SETTINGS  # noqa: PLC0415
+
+    monkeypatch.chdir(tmp_path)
+    spark = spark_session("local[2]", settings=SETTINGS)
+    yield spark
+    spark.stop()

@@ -1,4 +1,4 @@
-"""A broker fails in the middle of a read: the task that pulls goes on with whoever took over, both ways.
+"""Who is read of several replicas: whom the options name, and whoever took over when a broker failed.
 
 Without Spark around it, which has no part in this: it only asks for the next batch.
 """
@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from tanist.client.session.wire import Wire
+from tanist.protocol.codes import RequestCode
+from tanist.protocol.command import Command
 from tanist.sync import Message, Producer
 from tests.support.fixed_pair import FixedPair
 from tests.support.requests import TOPIC
@@ -42,6 +45,35 @@ def is_whole(batches: list[Any]) -> bool:
     found = offsets_by_queue(batches)
     in_order = all(offsets == list(range(len(offsets))) for offsets in found.values())
     return in_order and sum(map(len, found.values())) == COUNT
+
+
+def pull_from(namesrv: str, read_from: str, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, set[str]]:
+    """Whether such a read got everything, and who was pulled from for it."""
+    exchange, pulled = Wire.exchange, set[str]()
+
+    async def seen(wire: Wire, address: str, command: Command, **timeouts: Any) -> Command:
+        if command.code == RequestCode.PULL_MESSAGE:
+            pulled.add(address)
+        return await exchange(wire, address, command, **timeouts)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Wire, "exchange", seen)
+        batches = list(pull_batches(namesrv, subscribe=TOPIC, readFrom=read_from))
+    return is_whole(batches), pulled
+
+
+def test_slaves_are_read_to_spare_their_master_and_masters_where_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with GroupProcess(tmp_path) as group:
+        namesrv, master, (slave,) = group.names.address, group.master(), group.slaves()
+        send(namesrv)
+
+        assert pull_from(namesrv, "master", monkeypatch) == (True, {master.address})
+        assert pull_from(namesrv, "slave", monkeypatch) == (True, {slave.address})
+        assert pull_from(namesrv, "any", monkeypatch) == (True, {slave.address})
+        slave.kill()
+        assert pull_from(namesrv, "any", monkeypatch) == (True, {master.address})
 
 
 def test_a_read_goes_on_at_the_slave_of_a_master_with_fixed_roles(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """What the format ``rocketmq`` reads from a broker, without Spark around it."""
 
-import asyncio
 import json
 import shutil
 from collections.abc import Iterator
@@ -8,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tanist.admin.cluster import cluster_info
-from tanist.admin.topics import delete_topic
 from tanist.client import Credentials, NoPermission, TlsSettings
 from tanist.errors import MQError
 from tanist.model.route import MessageQueue
@@ -17,18 +14,15 @@ from tanist.spark.archive.from_cluster import ClusterSource
 from tanist.spark.archive.sources import NewBatch
 from tanist.spark.audit.live import audit_live
 from tanist.spark.errors import SparkError
-from tanist.spark.rocketmq.cluster import look_up, wired
 from tanist.spark.rocketmq.deleted import TopicDeleted, check_not_deleted
-from tanist.spark.rocketmq.offsets import make_ranges
 from tanist.spark.rocketmq.options import for_batch, for_stream, read_options
-from tanist.spark.rocketmq.pruning import pruned
 from tanist.spark.rocketmq.streaming import from_table
-from tanist.spark.wanted import Wanted
 from tanist.sync import Message, Producer
 from tanist.testing import EmbeddedBroker
 from tests.support.acl import KEY, PLAIN_ACL, SECRET
 from tests.support.spark_pulls import pull_batches, pull_rows
 from tests.support.tls import certificate, key
+from tests.support.topics import delete_topic
 
 pytestmark = pytest.mark.partner("arrow")
 
@@ -87,25 +81,6 @@ def test_times_bound_the_read(broker: EmbeddedBroker) -> None:
     assert len(later) + len(earlier) == 50
     assert all(round(row["storeTimestamp"].timestamp() * 1000) >= middle for row in later)
     assert all(round(row["storeTimestamp"].timestamp() * 1000) < middle for row in earlier)
-
-
-def test_the_broker_is_asked_where_wanted_store_times_begin_and_end(
-    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a step of zero, or all messages of this test would be within the steps that clocks may take."""
-    monkeypatch.setattr("tanist.spark.wanted.CLOCK_STEP_US", 0)
-    rows = pull_rows(broker.namesrv, subscribe="Bills")
-    times = [round(row["storeTimestamp"].timestamp() * 1e6) for row in rows]
-    options = for_batch(read_options({"namesrv": broker.namesrv, "subscribe": "Orders,Bills"}))
-    assert options.start is not None
-    assert options.end is not None
-    ranges = make_ranges(look_up(options), options.start, options.end, fails_on_loss=True)
-
-    wanted = Wanted().of_topics(frozenset(["Bills"])).narrowed("store_us", times[20], times[30])
-    (left,) = pruned(ranges, wanted, options)
-
-    first, end = times.index(times[20]), len(times) - times[::-1].index(times[30])
-    assert (left.queue.topic, left.first, left.end) == ("Bills", max(0, first - 1), min(50, end + 1))
 
 
 def test_a_filter_is_applied_by_the_broker(broker: EmbeddedBroker) -> None:
@@ -219,14 +194,14 @@ def test_a_stream_and_an_archive_of_a_topic_that_was_deleted_end_with_an_error(
         batch = NewBatch(0, tmp_path, 1)
         assert archived.next_batch(queues, batch) is None
 
-        delete(broker, "Orders")
+        delete_topic(broker.address, broker.namesrv, "Orders")
 
         with pytest.raises(TopicDeleted, match="topic Orders was deleted"):
             archived.next_batch(queues, batch)
         # Of a pattern another topic is left, and a topic that is not asked for is missed by nobody.
         check_not_deleted(from_table(queues), matching)
         check_not_deleted(from_table(queues), for_stream(read_options(given | {"subscribe": "Bills"})))
-        delete(broker, "Bills")
+        delete_topic(broker.address, broker.namesrv, "Bills")
         with pytest.raises(TopicDeleted, match="topic Bills was deleted"):
             check_not_deleted(from_table(queues), matching)
 
@@ -238,16 +213,3 @@ def test_a_topic_whose_broker_is_away_is_waited_for(
     away = MessageQueue(topic="Away", broker_name="another", queue_id=0)
     for namesrv in (broker.namesrv, "127.0.0.1:1"):
         check_not_deleted({away}, read_options({"namesrv": namesrv, "subscribe": "Away"}))
-
-
-def delete(broker: EmbeddedBroker, topic: str) -> None:
-    async def ask() -> None:
-        async with wired(
-            read_options({"namesrv": broker.namesrv, "subscribe": topic}).client_settings
-        ) as wire:
-            cluster = next(iter((await cluster_info(wire, broker.namesrv)).cluster_addr_table))
-            names = [broker.namesrv]
-            told = await delete_topic(wire, names, broker.namesrv, cluster=cluster, topic=topic)
-            assert [one.failure for one in told] == [None, None]
-
-    asyncio.run(ask())

@@ -1,9 +1,11 @@
 """Rows written to topics by a real Spark, all in one session, because to start one takes long."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
@@ -11,11 +13,14 @@ from tanist.model.writes import WRITE_ID
 from tanist.protocol.bodies.slave_consume import LedgerEntry, LedgerEvent
 from tanist.sync import Message, Producer
 from tanist.testing import EmbeddedBroker
+from tests.support.topics import delete_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.partner("spark"), pytest.mark.timeout(600), pytest.mark.takes(30)]
+    from tanist.spark.replay.selecting import Wanted
+
+pytestmark = [pytest.mark.partner("spark"), pytest.mark.timeout(600), pytest.mark.takes(40)]
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -42,7 +47,9 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["SparkS
 
 @pytest.fixture
 def broker() -> Iterator[EmbeddedBroker]:
-    topics = dict.fromkeys(("Orders", "Keyed", "Streamed", "Replayed", "Dirty", "Clean", "%RETRY%billing"), 3)
+    topics = dict.fromkeys(
+        ("Orders", "Keyed", "Streamed", "Replayed", "Resumed", "Dirty", "Clean", "%RETRY%billing"), 3
+    )
     with EmbeddedBroker(topics=topics) as broker:
         yield broker
 
@@ -123,25 +130,14 @@ def an_archive_is_replayed_once_however_often_that_is_asked(
     from tanist.spark.archive.frames import read_archive  # noqa: PLC0415
     from tanist.spark.archive.records import CLUSTER  # noqa: PLC0415
     from tanist.spark.replay.job import plan_replay, replay  # noqa: PLC0415
-    from tanist.spark.replay.selecting import want  # noqa: PLC0415
 
     archived = read(spark, broker, "Orders").withColumn("date", f.to_date("storeTimestamp"))
     with open_for_writing(folder / "archive", new_about(CLUSTER)):
         pass
     archived.write.mode("append").partitionBy("topic", "date").parquet(str(folder / "archive" / "data"))
     archive = read_archive(spark, str(folder / "archive"))
-    now = datetime.now(UTC)
     for topic, group in (("Replayed", None), (None, "billing")):
-        wanted = want(
-            archive="a",
-            topic="Orders",
-            start=now - timedelta(hours=1),
-            end=now,
-            replay_id=None,
-            tags=frozenset({"paid"}),
-            to_topic=topic,
-            to_group=group,
-        )
+        wanted = paid_orders(to_topic=topic, to_group=group)
         planned = plan_replay(archive, wanted, broker.namesrv)
         assert (planned.rows, planned.already_there, planned.expired) == (2000, 0, 0)
         assert planned.is_exactly_once
@@ -154,6 +150,32 @@ def an_archive_is_replayed_once_however_often_that_is_asked(
         first = next(row for row in again if row["properties"]["n"] == "0")
         assert first["properties"]["REPLAY_OFFSET"].startswith(f"Orders/{broker.broker_name}/")
         assert first["properties"].get("RETRY_TOPIC") == (None if topic else "Orders")
+
+
+def a_replay_goes_on_where_it_was_broken_off_and_writes_what_brokers_have_no_more(
+    spark: "SparkSession", broker: EmbeddedBroker, folder: Path
+) -> None:
+    from tanist.spark.archive.frames import read_archive  # noqa: PLC0415 - it may not be installed.
+    from tanist.spark.replay.job import plan_replay, replay  # noqa: PLC0415
+    from tanist.spark.rocketmq.cluster import look_up  # noqa: PLC0415
+
+    archive = read_archive(spark, str(folder / "archive"))
+    wanted = paid_orders(to_topic="Resumed")
+
+    def look_up_later(options: Any) -> list[Any]:
+        return [replace(state, min_offset=100) for state in look_up(options)]
+
+    # Queues are written in their order: it is as if the tasks ended behind the first one.
+    there = replay(archive.where("queueId = 0"), wanted, broker.namesrv).rows
+    with patch("tanist.spark.replay.job.look_up", look_up_later):
+        done = replay(archive, wanted, broker.namesrv)
+
+    assert 0 < there < 2000
+    assert (done.rows, done.already_there, done.expired) == (2000, there, 300)
+    again = read(spark, broker, "Resumed").collect()
+    assert sorted(int(row["properties"]["n"]) for row in again) == list(range(2000))
+    delete_topic(broker.address, broker.namesrv, "Orders")
+    assert plan_replay(archive, wanted, broker.namesrv).expired == 2000
 
 
 def repeats_are_dropped(spark: "SparkSession", broker: EmbeddedBroker, folder: Path) -> None:
@@ -253,6 +275,23 @@ def _dying(flag: str, namesrv: str) -> Callable[[Any], Any]:
     return bodies
 
 
+def paid_orders(*, to_topic: str | None, to_group: str | None = None) -> "Wanted":
+    """The replay of what was written and archived a moment ago."""
+    from tanist.spark.replay.selecting import want  # noqa: PLC0415 - it may not be installed.
+
+    now = datetime.now(UTC)
+    return want(
+        archive="a",
+        topic="Orders",
+        start=now - timedelta(hours=1),
+        end=now,
+        replay_id=None,
+        tags=frozenset({"paid"}),
+        to_topic=to_topic,
+        to_group=to_group,
+    )
+
+
 def numbered(spark: "SparkSession", count: int) -> "DataFrame":
     return spark.range(count).selectExpr("id", "concat('row ', id) AS body")
 
@@ -274,6 +313,7 @@ CHECKS: tuple[Callable[["SparkSession", EmbeddedBroker, Path], None], ...] = (
     repeats_are_dropped,
     the_books_say_what_is_lost_and_what_came_twice,
     what_is_wrong_is_said_before_anything_is_written,
+    a_replay_goes_on_where_it_was_broken_off_and_writes_what_brokers_have_no_more,
 )
 
 

@@ -3,7 +3,8 @@
 from tanist.model.route import TopicRouteData
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.bodies import decode_java_json
-from tanist.protocol.headers.nameserver import GetRouteRequest
+from tanist.protocol.headers.common import TopicRequest
+from tanist.protocol.headers.nameserver import DeleteTopicInNameserverRequest, GetRouteRequest
 from tanist.protocol.headers.topics import UpdateTopicRequest
 from tests.support.wire import Wire
 
@@ -21,6 +22,19 @@ def create_topic(address: str, topic: str, *, queue_count: int = 4) -> None:
     with Wire(address) as wire:
         answer = wire.ask(Command.request(RequestCode.UPDATE_AND_CREATE_TOPIC, header))
     assert answer.code == ResponseCode.SUCCESS
+
+
+def delete_topic(address: str, name_server: str, topic: str) -> None:
+    """Have a broker forget a topic and all its messages, and the name server where it was."""
+    orders = {
+        address: Command.request(RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic=topic)),
+        name_server: Command.request(
+            RequestCode.DELETE_TOPIC_IN_NAMESRV, DeleteTopicInNameserverRequest(topic=topic)
+        ),
+    }
+    for asked, order in orders.items():
+        with Wire(asked) as wire:
+            assert wire.ask(order).code == ResponseCode.SUCCESS
 
 
 def route_brokers(name_server: str, topic: str) -> set[str]:

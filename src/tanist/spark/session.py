@@ -18,8 +18,6 @@ _LOOPBACK = "127.0.0.1"
 
 SETTINGS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
-    # Off by default in Spark: without it filters are applied to rows that were read in vain.
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.ui.showConsoleProgress": "false",
 }

@@ -1,4 +1,4 @@
-"""Which records a read wants, as bounds: what filters that Spark hands down come to. Pure."""
+"""Which records a read wants, as bounds. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from tanist.spark.decoding import Located
 
 _MAX = (1 << 63) - 1
 _MIN = -_MAX - 1
-CLOCK_STEP_US = 60_000_000
+CLOCK_STEP_MS = 60_000
 """Store times grow along a log, unless the broker's clock was set back: by less than this, we trust."""
 
 
@@ -42,8 +42,7 @@ class Wanted:
     queue_ids: frozenset[int] | None = None
     queue_offsets: Bounds = field(default_factory=Bounds)
     log_offsets: Bounds = field(default_factory=Bounds)
-    store_us: Bounds = field(default_factory=Bounds)
-    """Store times in microseconds, as Spark counts them."""
+    store_ms: Bounds = field(default_factory=Bounds)
 
     @property
     def is_all(self) -> bool:
@@ -63,13 +62,12 @@ class Wanted:
 
     @property
     def store_times(self) -> Bounds:
-        """The store times, in milliseconds, outside of which nothing that is wanted lies in the log or in a
-        queue, whatever steps its broker's clock took.
+        """The store times outside of which nothing that is wanted lies in the log or in a queue, whatever
+        steps its broker's clock took.
         """
-        least, most = self.store_us.least, self.store_us.most
+        least, most = self.store_ms.least, self.store_ms.most
         return Bounds(
-            _MIN if least == _MIN else (least - CLOCK_STEP_US) // 1000,
-            _MAX if most == _MAX else (most + CLOCK_STEP_US) // 1000,
+            _MIN if least == _MIN else least - CLOCK_STEP_MS, _MAX if most == _MAX else most + CLOCK_STEP_MS
         )
 
     def chosen(self, located: Located, deleted: Mapping[str, int]) -> Located:
@@ -81,8 +79,8 @@ class Wanted:
             keep &= self.log_offsets.hold(located.log_offsets)
         if not self.queue_offsets.is_all:
             keep &= self.queue_offsets.hold(located.queue_offsets)
-        if not self.store_us.is_all:
-            keep &= self.store_us.hold(located.store_timestamps.astype(np.int64) * 1000)
+        if not self.store_ms.is_all:
+            keep &= self.store_ms.hold(located.store_timestamps)
         if self.queue_ids is not None:
             keep &= np.isin(located.queue_ids, list(self.queue_ids))
         if self.topics is not None or deleted:

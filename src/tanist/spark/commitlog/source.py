@@ -1,10 +1,15 @@
-"""What Spark sees of ``commitlog``: it plans on the driver and reads in the Python workers."""
+"""What Spark sees of ``commitlog``: it plans on the driver and reads in the Python workers.
+
+What is to be read is said by options, and filters that Spark would hand down are not taken. In Spark 4.2 and
+4.3 all that is made of a frame shares one plan of its source: the plan of whoever handed down filters last
+is read by all others too, unfiltered ones as well, and rows are missing without a word.
+"""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from tanist.spark.arrow import RecordBatch
@@ -12,9 +17,6 @@ from tanist.spark.columns import FILE_COLUMNS, chosen
 from tanist.spark.commitlog.options import FAILFAST, CommitLogOptions
 from tanist.spark.commitlog.planning import Piece, StorePlan, plan_store
 from tanist.spark.commitlog.reading import Reading, broken_line
-from tanist.spark.filters import narrowed
-from tanist.spark.pushdown import PushesDown
-from tanist.spark.wanted import Wanted
 
 
 class StorePiece(InputPartition):
@@ -26,24 +28,19 @@ class StorePiece(InputPartition):
         self.piece = piece
 
 
-class CommitLogReader(PushesDown, DataSourceReader):
+class CommitLogReader(DataSourceReader):
     """Reads the files of a store."""
 
     def __init__(self, options: CommitLogOptions, schema: StructType) -> None:
-        super().__init__()
         self._options = options
         self._columns = chosen(
             FILE_COLUMNS, ((one.name, one.dataType.simpleString()) for one in schema.fields)
         )
-        self._wanted = Wanted()
-
-    def take_filters(self, filters: Iterable[Filter]) -> None:
-        self._wanted = narrowed(self._wanted, filters)
 
     def partitions(self) -> list[InputPartition]:
         plan = plan_store(
             self._options.path,
-            self._wanted,
+            self._options.wanted,
             subscribed=self._options.subscribe,
             min_pieces=self._options.min_partitions,
         )
@@ -54,10 +51,7 @@ class CommitLogReader(PushesDown, DataSourceReader):
         """The batches of a partition. Spark makes one up, which is none of ours, if there are none."""
         if not isinstance(partition, StorePiece):
             return
-        wanted = self._wanted
-        if self._options.subscribe:
-            wanted = wanted.of_topics(frozenset(self._options.subscribe))
-        reading = Reading(self._columns, wanted, self._options.mode == FAILFAST)
+        reading = Reading(self._columns, self._options.wanted, self._options.mode == FAILFAST)
         plan = partition.plan
 
         def tell(found: Any) -> None:

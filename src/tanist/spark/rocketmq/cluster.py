@@ -4,7 +4,7 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
@@ -30,7 +30,7 @@ from tanist.protocol.headers.offsets import (
 from tanist.protocol.java_json import decode_java_json
 from tanist.protocol.response_errors import TopicNotFound
 from tanist.spark.errors import SparkError, UnknownName
-from tanist.spark.rocketmq.offsets import GROUP, Bound, PullRange, QueueState, queue_name
+from tanist.spark.rocketmq.offsets import GROUP, Bound, QueueState, queue_name
 from tanist.spark.rocketmq.options import ANY, MASTER, RocketMQOptions
 
 _OFFSET_OR_NONE = (int(ResponseCode.SUCCESS), int(ResponseCode.QUERY_NOT_FOUND))
@@ -64,25 +64,6 @@ def look_up_patiently(options: RocketMQOptions, *, with_epochs: bool = False) ->
                 raise
             time.sleep(wait_s)
     return look_up(options, with_epochs=with_epochs)
-
-
-def offsets_at(
-    ranges: Sequence[PullRange], timestamp_ms: int | None, options: RocketMQOptions
-) -> list[int | None]:
-    """For each range the first message of its queue that was stored at a time or later; None for no time."""
-    if timestamp_ms is None:
-        return [None] * len(ranges)
-
-    async def ask_all() -> list[int | None]:
-        async with wired(options.client_settings) as wire:
-            return list(await asyncio.gather(*(ask(wire, one) for one in ranges)))
-
-    async def ask(wire: Wire, one: PullRange) -> int | None:
-        return await _first_answer(
-            one.queue, one.addresses, lambda address: _offset_at(wire, one.queue, address, timestamp_ms)
-        )
-
-    return asyncio.run(ask_all())
 
 
 @asynccontextmanager

@@ -1,21 +1,20 @@
-"""What Spark sees of ``rocketmq``: it plans on the driver and pulls in the Python workers."""
+"""What Spark sees of ``rocketmq``: it plans on the driver and pulls in the Python workers.
 
-from collections.abc import Iterable, Iterator
+No filters of Spark's are taken: tanist.spark.commitlog.source says why.
+"""
 
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from collections.abc import Iterator
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from tanist.spark.arrow import RecordBatch
 from tanist.spark.columns import COLUMNS, EPOCH, Column, chosen
-from tanist.spark.filters import narrowed
-from tanist.spark.pushdown import PushesDown
 from tanist.spark.rocketmq.cluster import connected, look_up
 from tanist.spark.rocketmq.groups import commit
 from tanist.spark.rocketmq.offsets import PullRange, make_ranges, split
 from tanist.spark.rocketmq.options import RocketMQOptions, for_batch
-from tanist.spark.rocketmq.pruning import pruned
 from tanist.spark.rocketmq.pulling import Puller, pull_batches
-from tanist.spark.wanted import Wanted
 
 
 class QueuePiece(InputPartition):
@@ -26,19 +25,12 @@ class QueuePiece(InputPartition):
         self.span = span
 
 
-class RocketMQReader(PushesDown, DataSourceReader):
+class RocketMQReader(DataSourceReader):
     """Reads queues from where to where they were when the read was planned."""
 
     def __init__(self, options: RocketMQOptions, schema: StructType) -> None:
-        super().__init__()
         self._options = for_batch(options)
         self._columns = columns_of(schema)
-        self._wanted = Wanted()
-
-    def take_filters(self, filters: Iterable[Filter]) -> None:
-        # What a group is told to have read must not depend on a setting of the session.
-        if not self._options.commits:
-            self._wanted = narrowed(self._wanted, filters)
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
@@ -50,8 +42,7 @@ class RocketMQReader(PushesDown, DataSourceReader):
             options.end,
             fails_on_loss=options.fails_on_loss,
         )
-        left = pruned(ranges, self._wanted, options)
-        return [QueuePiece(span) for span in split(left, options.min_partitions)]
+        return [QueuePiece(span) for span in split(ranges, options.min_partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """The batches of a partition. Spark makes one up, which is none of ours, if there are none."""

@@ -1,8 +1,10 @@
 """A task that writes to a broker which is a table of marks, and to a name server that forgets."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
 import pytest
@@ -26,6 +28,7 @@ from tanist.spark.sink.lanes import RowsDiffer, Task
 from tanist.spark.sink.options import read_sink_options
 from tanist.spark.sink.spark_writers import RocketMQStreamWriter, RocketMQWriter, TaskWritten
 from tanist.spark.sink.task_writing import TaskWriter, Written
+from tests.support.clocks import FakeClock
 
 TOPIC = "TopicA"
 OPTIONS = read_sink_options({"namesrv": "127.0.0.1:1", "topic": TOPIC, "shardingKey": "key"})
@@ -135,6 +138,32 @@ def test_a_topic_that_name_servers_forget_for_a_moment_is_waited_for(failure: Re
         assert len(cluster.sent) == 1
 
     _run(cluster, act)
+
+
+def test_rows_are_taken_no_faster_than_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, sleep = FakeClock(), asyncio.sleep
+    began_s = clock.monotonic_s()
+
+    async def let_pass(seconds: float) -> None:
+        clock.set_monotonic_s(clock.monotonic_s() + seconds)
+        await sleep(0)
+
+    async def act(writer: TaskWriter) -> None:
+        options = replace(OPTIONS, max_rows_per_s=10)
+        slow = TaskWriter(options, TASK, {"a": 1}, writer._wire)  # pyright: ignore[reportPrivateUsage]
+        await slow.open()
+        for count in (7, 14):
+            await slow.add(_rows(*"1234567"))
+            assert clock.monotonic_s() - began_s == pytest.approx(count / 10)
+        # Who was slower than the rate does not rest, and has its time back.
+        await let_pass(0.5)
+        await slow.add(_rows("8", "9"))
+        assert clock.monotonic_s() - began_s == pytest.approx(1.9)
+        assert (await slow.finish()).rows == 16
+
+    monkeypatch.setattr(asyncio, "sleep", let_pass)
+    monkeypatch.setattr(task_writing, "time", SimpleNamespace(time=time.time, monotonic=clock.monotonic_s))
+    _run(_Cluster(), act)
 
 
 def test_a_topic_that_was_never_there_is_an_error_at_once() -> None:
