@@ -1,10 +1,11 @@
-"""The console in a real browser, over a cluster of ``tanist up``: one story, and a picture of each page.
+"""The console in a real browser, over clusters of ``tanist up``: a story a mode, and a picture of each page.
 
 The pictures are kept in pytest's cache, ``.pytest_cache/d/console-pages``, for whoever changes a page.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
@@ -14,6 +15,7 @@ from tanist.model.offsets import QueueOffset
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.bodies import encode_body
 from tanist.protocol.headers.offsets import UpdateConsumerOffsetRequest
+from tanist.up.plan import Mode
 from tests.support import partners
 from tests.support.site import wait_until
 from tests.support.up_process import UpProcess
@@ -31,6 +33,22 @@ _FLAGS = [
 ]
 _PATIENCE_MS = 60_000
 _TOPIC, _GROUP, _KEY = "OrderTopic", "billing", "o-17"
+_PAGES = "/ /brokers /replication /slave-consumption /topics /groups /messages /dead-letters /resets /alarms"
+# What a reader who does not see the page, or a label that is clicked, depends on.
+_FLAWS = """() => {
+  const ids = [...document.querySelectorAll("[id]")].map((each) => each.id);
+  const fields = document.querySelectorAll("input:not([type=hidden]), select, textarea");
+  const isNamed = (each) =>
+    each.getAttribute("aria-label") || [...each.labels].some((label) => label.textContent.trim());
+  return [
+    ...(document.querySelectorAll("h1").length === 1 ? [] : ["not one h1"]),
+    ...ids.filter((id, place) => ids.indexOf(id) !== place).map((id) => `id ${id} twice`),
+    ...[...fields].filter((each) => !isNamed(each)).map((each) => `no name: ${each.outerHTML}`),
+    ...[...document.querySelectorAll("button, a")]
+      .filter((each) => !each.textContent.trim())
+      .map((each) => `no text: ${each.outerHTML}`),
+  ];
+}"""
 _IS_TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
@@ -51,11 +69,7 @@ def test_an_operator_sends_finds_resets_kills_the_master_and_sees_the_switch(
     assert pytestconfig.cache is not None
     pictures = pytestconfig.cache.mkdir("console-pages")
     with UpProcess(tmp_path) as cluster:
-        page = browser.new_page(viewport={"width": 1280, "height": 860}, base_url=cluster.console)
-        page.set_default_timeout(_PATIENCE_MS)
-        wrongs: list[str] = []
-        page.on("pageerror", lambda error: wrongs.append(str(error)))
-        page.on("console", lambda told: wrongs.append(told.text) if told.type == "error" else None)
+        page, wrongs = open_page(browser, cluster)
         log_in(page, cluster, "/topics")
         message = send_and_find(page)
         plan = reset_and_undo(page, cluster.master)
@@ -86,6 +100,85 @@ def test_an_operator_sends_finds_resets_kills_the_master_and_sees_the_switch(
             },
         )
         assert wrongs == []
+
+
+@pytest.mark.takes(25)
+@pytest.mark.partner("chromium")
+def test_who_watches_the_replication_sees_a_controller_choose_another_master(
+    tmp_path: Path, browser: Browser
+) -> None:
+    with UpProcess(tmp_path, mode=Mode.AUTO_SWITCH) as cluster:
+        page, wrongs = open_page(browser, cluster)
+        log_in(page, cluster, "/replication")
+        wait_until(lambda: len(group_of(page)["syncStateSet"] or ()) == 2, pause_s=0.1)
+        before = group_of(page)
+        (slave,) = {replica["address"] for replica in before["replicas"]} - {before["master"]}
+        expect(page.locator("#live")).to_contain_text("Lease")
+        lag_chart_lives(page, before["name"])
+        theme_is_chosen_and_kept(page)
+        kill_without_javascript(browser, cluster)
+        # Nobody loads the page again: it is told.
+        change = page.get_by_role("row", name=f"{slave} slave master")
+        expect(change).to_be_visible()
+        after = group_of(page)
+        assert (after["master"], after["epoch"] > before["epoch"]) == (slave, True)
+        expect(change.get_by_role("cell").last).to_have_text(str(after["epoch"]))
+        expect(page.locator("dt:text-is('Epoch') + dd")).to_have_text(str(after["epoch"]))
+        expect(page.locator("svg.timeline g.open text").first).to_have_text(str(after["epoch"]))
+        assert wrongs == []
+
+
+def open_page(browser: Browser, cluster: UpProcess) -> tuple[Page, list[str]]:
+    """A page at the console of a cluster, and what goes wrong in it from now on."""
+    page = browser.new_page(viewport={"width": 1280, "height": 860}, base_url=cluster.console)
+    page.set_default_timeout(_PATIENCE_MS)
+    wrongs: list[str] = []
+    page.on("pageerror", lambda error: wrongs.append(str(error)))
+    page.on("console", lambda told: wrongs.append(told.text) if told.type == "error" else None)
+    return page, wrongs
+
+
+def group_of(page: Page) -> dict[str, Any]:
+    """The only group, as the console sees its replication."""
+    return page.request.get("/api/v1/replication").json()["groups"][0]
+
+
+def lag_chart_lives(page: Page, group: str) -> None:
+    """The chart of lags is drawn, names the group with its slave, and goes on by itself."""
+    figure = page.locator("figure").filter(has=page.locator('[data-columns="lag bytes *"]'))
+    expect(figure.locator("canvas")).to_be_visible()
+    expect(figure.locator(".empty")).to_be_hidden()
+    expect(figure.locator(".u-legend")).to_contain_text(group)
+    drawn = "document.querySelector('[data-columns=\"lag bytes *\"] canvas').toDataURL()"
+    page.wait_for_function(f"before => {drawn} !== before", arg=page.evaluate(drawn))
+
+
+def theme_is_chosen_and_kept(page: Page) -> None:
+    background = "getComputedStyle(document.body).backgroundColor"
+    page.emulate_media(color_scheme="light")
+    light = page.evaluate(background)
+    page.get_by_role("button", name="light / dark").click()
+    dark = page.evaluate(background)
+    assert dark != light
+    page.reload()
+    assert page.evaluate(background) == dark
+    page.get_by_role("button", name="light / dark").click()
+    assert page.evaluate(background) == light
+
+
+def kill_without_javascript(browser: Browser, cluster: UpProcess) -> None:
+    """Somebody whose browser runs no scripts reads every page, and kills the master."""
+    page = browser.new_page(base_url=cluster.console, java_script_enabled=False)
+    page.set_default_timeout(_PATIENCE_MS)
+    log_in(page, cluster, "/")
+    for path in _PAGES.split():
+        page.goto(path)
+        expect(page.locator("h1")).to_be_visible()
+        expect(page.get_by_role("link", name="Overview")).to_be_visible()
+        expect(page.get_by_role("button", name="light / dark")).to_be_hidden()
+    page.get_by_role("link", name="This machine").click()
+    page.get_by_role("button", name="Kill the master").click()
+    expect(page.get_by_role("status")).to_contain_text("is killed")
 
 
 def log_in(page: Page, cluster: UpProcess, target: str) -> None:
@@ -182,17 +275,15 @@ def keyboard_reaches_every_page(page: Page) -> None:
         page.keyboard.press("Tab")
         reached.append(str(page.evaluate("document.activeElement.getAttribute('href')")))
     assert reached[0] == "#content"
-    wanted = (
-        "/ /brokers /replication /slave-consumption /topics /groups /messages /dead-letters /resets /alarms"
-    )
-    assert set(wanted.split()) <= set(reached)
+    assert set(_PAGES.split()) <= set(reached)
 
 
 def take_pictures(page: Page, folder: Path, paths: dict[str, str]) -> None:
-    """Each page in light and dark, and on a phone, where none is wider than the screen."""
+    """Each page in light and dark, and on a phone, where none is wider than the screen; none has flaws."""
     for name, path in paths.items():
         page.goto(path)
         expect(page.locator("h1")).to_be_visible()
+        assert page.evaluate(_FLAWS) == [], path
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             page.screenshot(path=folder / f"{name}-{scheme}.png", full_page=True)

@@ -74,7 +74,20 @@ async def _approve(browser: Browser, plan: str, moved: asyncio.Event, desk: Desk
 
     second = Browser(make_app(desk))
     await second.log_in(SECOND_OPERATOR)
-    await second.post(decide, {"csrf": await second.csrf()})
+    csrf = await second.csrf()
+    for typed in ({}, {"confirm": "another"}):
+        await second.post(decide, {"csrf": csrf, **typed})
+        assert not moved.is_set()
+    told = (await second.get("/resets")).words
+    assert f"Type {GROUP} to say that you mean it" in told
+    assert f"Not done: type {GROUP} to say that you mean it; nothing was changed" in told
+    refused = await second.post_json(f"/api/v1{decide}", {"confirm": "another"}, x_csrf_token=csrf)
+    assert refused.status == 409
+    unknown = decide.replace(plan, "20261118-090000-abcdef")
+    answer = await second.post_json(f"/api/v1{unknown}", {"confirm": GROUP}, x_csrf_token=csrf)
+    assert (answer.status, "no order" in answer.text) == (409, True)
+    assert not moved.is_set()
+    await second.post(decide, {"csrf": csrf, "confirm": GROUP})
     await moved.wait()
     assert "1 of 1 client confirmed" in (await browser.get(page)).words
     decided = [entry for entry in desk.audit.last if entry.action == "approve reset"]

@@ -3,27 +3,32 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from tanist import sync
 from tanist.cli.admin import admin
 from tanist.cli.main import tanist
-from tanist.client import Consumer, Start
+from tanist.client import Consumer, Message, Start
 from tanist.protocol.java_json import standard_json
 from tests.support.rocketmq.cluster import Broker, RocketMQ, mqadmin_each
 from tests.support.rocketmq.jars import CLIENT_LINES
 from tests.support.site import wait_until
 from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
+from tests.support.tanist_group import NAME, GroupProcess
 
-pytestmark = [pytest.mark.partner("java", "maven"), pytest.mark.takes(40)]
+pytestmark = [pytest.mark.partner("java", "maven"), pytest.mark.takes(60)]
 
 CLUSTER = "tanist-tests"
 TOPIC = "AdminOrders"
 GROUP = "AdminBilling"
+SHOP = "AdminShop"
+COPIES = ("CopiedByOurs", "CopiedByTheirs")
 COUNT = 6
 ELSEWHERE = {"resetOffsetByTime": {"--cplus"}, "clusterRT": {"--print", "--machine"}}
 """A flag that is not here on purpose, and the beginnings of names that have a blank in them."""
@@ -109,6 +114,15 @@ def test_both_tools_say_the_same_about_the_same_cluster(operator: Operator, tmp_
     assert operator.ours("getConsumerConfig", "-g", "AdminListedGroup")[0]["config"]["retryMaxTimes"] == 5
 
 
+def test_both_tools_say_the_same_about_a_controlled_group_whose_clients_are_online(tmp_path: Path) -> None:
+    with GroupProcess(tmp_path / "group") as group:
+        master = group.master().address
+        operator = Operator(group.names.address, master, tmp_path / "home")
+        with _online(operator):
+            _compare_a_controlled_group(operator, group.controller.address)
+            _compare_clients(operator)
+
+
 @pytest.mark.parametrize("line", CLIENT_LINES)
 def test_every_command_and_flag_of_mqadmin_is_there(tmp_path: Path, line: str) -> None:
     names = re.findall(r"^ {3}(\w+) ", mqadmin_each(None, [], home=tmp_path, line=line)[0], re.MULTILINE)
@@ -122,6 +136,154 @@ def test_every_command_and_flag_of_mqadmin_is_there(tmp_path: Path, line: str) -
         theirs = re.findall(r"^ +(?:(-\w+),)?(--\w+)", printed, re.MULTILINE)
         missing = {flag for pair in theirs for flag in pair if flag} - ours - ELSEWHERE.get(name, set())
         assert not missing, (name, missing)
+
+
+@contextmanager
+def _online(operator: Operator) -> Generator[None]:
+    """A producer and a consumer that are connected, after that one has read what the other sent."""
+    names = operator.name_server
+    operator.ours("updateTopic", "-c", CLUSTER, "-t", TOPIC, "-r", "1", "-w", "1")
+    for group in COPIES:
+        operator.ours("updateSubGroup", "-c", CLUSTER, "-g", group)
+
+    def consumer() -> sync.Consumer:
+        return sync.Consumer(group=GROUP, topics={TOPIC: "paid"}, namesrv=names, start=Start.FIRST)
+
+    with sync.Producer(group=SHOP, namesrv=names) as producer:
+        for _ in range(COUNT):
+            producer.send(Message(TOPIC, b"...", tags="paid"))
+        with consumer() as first:
+            messages = iter(first)
+            for _ in range(COUNT):
+                next(messages)
+        with consumer():
+            yield
+
+
+def _compare_a_controlled_group(operator: Operator, controller: str) -> None:
+    """How it stands, with what one tool changed and the other shows."""
+    broker, ours, theirs = ("-b", operator.broker), "OfOurs", "OfTheirs"
+    change = ("updateBrokerConfig", *broker, "-k")
+    put = ("updateKvConfig", "-s", "ORDER_TOPIC_CONFIG", "-k")
+    order = ("updateOrderConf", "-m", "get", "-t")
+    operator.ours(*change, "deleteWhen", "-v", "05")
+    operator.ours(*put, ours, "-v", "broker-a:1")
+    looks = {
+        "haStatus": broker,
+        "getSyncStateSet": ("-a", controller, "-b", NAME),
+        "getBrokerEpoch": ("-b", NAME),
+        "getControllerMetaData": ("-a", controller),
+    }
+    changes = ((*change, "fileReservedTime", "-v", "71"), (*put, theirs, "-v", "broker-a:2"))
+    printed = operator.theirs(
+        *((name, *options) for name, options in looks.items()),
+        *changes,
+        ("getBrokerConfig", *broker),
+        (*order, ours),
+    )
+    assert "success" in printed[4]
+    assert "success" in printed[5]
+    assert _pairs(printed[6])["deleteWhen"] == "05"
+    assert "orderConf=[broker-a:1]" in printed[7]
+    (settings,) = operator.ours("getBrokerConfig", *broker).values()
+    assert settings["fileReservedTime"] == "71"
+    assert operator.ours(*order, theirs)["orderConf"] == "broker-a:2"
+
+    status, in_step, epochs, leader = (operator.ours(name, *options) for name, options in looks.items())
+    told = status["haStatus"]
+    (slave,) = told["haConnectionInfo"]
+    facts = _facts(printed[0])
+    assert facts["MasterCommitLogMaxOffset"] == str(told["masterCommitLogMaxOffset"])
+    assert facts["InSyncSlaveNum"] == str(told["inSyncSlaveNums"]) == "1"
+    (row,) = _rows(printed[0])
+    assert (row[:3], row[4]) == ([slave["addr"], str(slave["slaveAckOffset"]), str(slave["diff"])], "OK")
+
+    members, facts = in_step[NAME], _facts(printed[1])
+    for name, value in (
+        ("MasterBrokerId", members["masterBrokerId"]),
+        ("MasterAddr", members["masterAddress"]),
+        ("MasterEpoch", members["masterEpoch"]),
+        ("SyncStateSetEpoch", members["syncStateSetEpoch"]),
+        ("SyncStateSetNums", len(members["inSyncReplicas"])),
+    ):
+        assert facts[name] == str(value)
+    found = re.findall(r"InSyncReplica:.*brokerId=(\d+), brokerAddress='([^']+)', alive=true", printed[1])
+    assert sorted(found) == sorted(
+        (str(each["brokerId"]), each["brokerAddress"]) for each in members["inSyncReplicas"]
+    )
+
+    logs = re.findall(
+        r"#brokerAddr\s+(\S+)\s+#brokerId\s+(\d+)\s+#Epoch: EpochEntry{epoch=(\d+), startOffset=(\d+),",
+        printed[2],
+    )
+    figures = ("addr", "brokerId", "epoch", "startOffset")
+    assert sorted(logs) == sorted(tuple(str(each[name]) for name in figures) for each in epochs)
+    assert len(logs) == 2
+
+    facts = _facts(printed[3])
+    assert (facts["ControllerGroup"], facts["ControllerLeaderId"]) == (
+        leader["group"],
+        leader["controllerLeaderId"],
+    )
+    assert facts["ControllerLeaderAddress"] == leader["controllerLeaderAddress"] == controller
+    assert facts["Peer"] == leader["peers"].rstrip(";")
+
+
+def _compare_clients(operator: Operator) -> None:
+    """Who is connected, what they read, and groups that one tool puts elsewhere and the other finds there."""
+    clone = ("cloneGroupOffset", "-s", GROUP, "-t", TOPIC, "-o", "true", "-d")
+    operator.ours(*clone, COPIES[0])
+    looks = {
+        "consumerConnection": ("-g", GROUP),
+        "producerConnection": ("-g", SHOP, "-t", TOPIC),
+        "queryCq": ("-t", TOPIC, "-q", "0", "-i", "1", "-c", "2", "-b", operator.broker),
+        "statsAll": ("-t", TOPIC),
+    }
+
+    def figures() -> list[list[str]]:
+        names = ("topic", "consumerGroup", "accumulation", "in24Hours", "out24Hours")
+        return sorted([str(row[name]) for name in names] for row in operator.ours("statsAll", "-t", TOPIC))
+
+    # Brokers count what came every ten seconds.
+    wait_until(lambda: [TOPIC, GROUP, "0", str(COUNT), str(COUNT)] in figures())
+    counted = figures()
+    printed = operator.theirs(
+        *((name, *options) for name, options in looks.items()),
+        ("brokerConsumeStats", "-b", operator.broker),
+        (*clone, COPIES[1]),
+    )
+    consumers, producers, entries = (operator.ours(name, *looks[name]) for name in list(looks)[:3])
+    (member,) = consumers["connectionSet"]
+    assert [member["clientId"], member["clientAddr"], member["language"]] in [
+        line[:3] for line in _rows(printed[0])
+    ]
+    wanted = {topic: each["subString"] for topic, each in consumers["subscriptionTable"].items()}
+    assert wanted.items() <= {line[0]: line[1] for line in _rows(printed[0]) if len(line) == 2}.items()
+    assert _pairs(printed[0], ":") == {
+        "ConsumeType": consumers["consumeType"],
+        "MessageModel": consumers["messageModel"],
+        "ConsumeFromWhere": consumers["consumeFromWhere"],
+    }
+    (shop,) = producers
+    assert [shop["clientId"], shop["clientAddr"], shop["language"]] in [
+        line[1:4] for line in _rows(printed[1])
+    ]
+    places = re.findall(r"physicOffset=(\d+), physicSize=(\d+), tagsCode=(-?\d+)", printed[2])
+    names = ("physicOffset", "physicSize", "tagsCode")
+    assert places == [tuple(str(each[name]) for name in names) for each in entries["queueData"]]
+    assert f"max: {entries['maxQueueIndex']}, min: {entries['minQueueIndex']}" in printed[2]
+    assert sorted([*line[:3], *line[5:7]] for line in _rows(printed[3])) == counted
+    assert any({TOPIC, COPIES[0], str(COUNT)} <= set(line) for line in _rows(printed[4])), printed[4]
+    assert "success" in printed[5]
+    stands = operator.ours("brokerConsumeStats", "-b", operator.broker)["queues"]
+    assert {
+        each["group"]: each["consumerOffset"] for each in stands if each["topic"] == TOPIC
+    } == dict.fromkeys((GROUP, *COPIES), COUNT)
+
+
+def _facts(printed: str) -> dict[str, str]:
+    """``#name  value`` of each line that is so."""
+    return dict(re.findall(r"^#(\w+):?\t(\S+)$", printed, re.MULTILINE))
 
 
 def _prepare(operator: Operator) -> tuple[str, str]:

@@ -10,7 +10,15 @@ from tanist.model.integers import LogOffset64
 from tanist.model.offsets import LogOffset, QueueOffset
 from tanist.model.route import MessageQueue
 from tanist.model.topics import TopicConfig
-from tanist.protocol.bodies.replication import HAClientView, HAConnectionView, HARuntimeInfo
+from tanist.protocol.bodies.replication import (
+    ControlledView,
+    EpochCache,
+    EpochView,
+    HAClientView,
+    HAConnectionView,
+    HARefusedView,
+    HARuntimeInfo,
+)
 from tanist.protocol.bodies.slave_consume import SlaveConsumeLedger
 from tanist.protocol.bodies.stats import BrokerConsumeStats, ConsumeStats, QueueConsumeStats
 from tanist.protocol.java_json import ObjectKeyed
@@ -126,3 +134,68 @@ def dead_master() -> Snapshot:
         tables=tables(ledger=SlaveConsumeLedger(entries=[switch_entry()])),
     )
     return snapshot(gone, reading)
+
+
+def controlled(**other: Any) -> Snapshot:
+    """After a switch by a controller: what was the slave reigns, and who was master is back and follows.
+
+    ``other`` is what differs in what the master says of its reign.
+    """
+    reign = ControlledView(
+        state="reigning",
+        role="MASTER",
+        replica_id=2,
+        epoch=7,
+        confirmed_to=LogOffset(4_960),
+        sync_state_set=[2],
+        lease_ms=2_400,
+        reasons=["replica 1 is not in step"],
+    )
+    epochs = EpochCache(
+        cluster_name=CLUSTER,
+        broker_name=GROUP,
+        broker_id=2,
+        log_end=LOG_END,
+        epochs=[
+            EpochView(epoch=6, start=LogOffset(0), end=LogOffset(3_000)),
+            EpochView(epoch=7, start=LogOffset(3_000)),
+        ],
+    )
+    first, second = master(slave_consume=None), slave(slave_consume=None)
+    assert first.ha is not None
+    assert second.ha is not None
+    follower = HAConnectionView(
+        addr="10.0.0.1:40112",
+        acked_to=LogOffset(4_960),
+        lag_bytes=40,
+        is_in_sync=False,
+        broker_id=1,
+        lag_ms=6_000,
+        counts=False,
+    )
+    reigning = replace(
+        first,
+        place=replace(second.place, broker_id=0),
+        ha=replace(
+            first.ha,
+            slaves=[follower],
+            controlled=replace(reign, **other),
+            refused=[
+                HARefusedView(addr="10.6.6.6:1234", reason="it proved nothing", received="00ff", at_ms=NOW_MS)
+            ],
+            refused_counts={"proof": 3},
+        ),
+        tables=tables(epochs=epochs),
+    )
+    following = replace(
+        second,
+        place=replace(first.place, broker_id=1),
+        ha=replace(
+            second.ha,
+            client=replace(second.ha.client, master_addr="10.0.0.2:10912"),
+            controlled=replace(
+                reign, state="following", role="SLAVE", replica_id=1, lease_ms=None, reasons=[]
+            ),
+        ),
+    )
+    return snapshot(following, reigning)

@@ -67,18 +67,19 @@ class _Users(Users):
 
 
 class PlayedConsole:
-    """A console that saw this of its cluster, and reaches brokers over ``wire``."""
+    """A console that saw this of its cluster, and ``before`` that, and reaches brokers over ``wire``."""
 
     def __init__(
         self,
         seen: Snapshot | None,
         wire: PlayedWire | None = None,
         *,
+        before: Snapshot | None = None,
         is_local: bool = False,
         proxies: Collection[str] = (),
     ) -> None:
         self.clock = FakeClock(now_ms=NOW_MS)
-        self._seen = seen
+        self._seen, self._before = seen, before
         self._is_local = is_local
         self._proxies = proxies
         self._wire = wire or PlayedWire()
@@ -116,6 +117,8 @@ class PlayedConsole:
                 clock=self.clock,
                 certificates=CertificateDesk(self.results, self.clock),
             )
+            if self._before is not None:
+                desk.roles.on_snapshot(self._before)
             async with watcher.watching():
                 if self._seen is not None:
                     await watcher.wait_first(30)

@@ -34,15 +34,15 @@ class PlayedFleet:
         self.dead: set[str] = set()
         self.asked: list[tuple[str, Command]] = []
 
-    def runs(self, monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
-        """What a command of ``tanist admin`` prints and ends with here."""
+    def runs(self, monkeypatch: pytest.MonkeyPatch, *words: str, typed: str | None = None) -> Result:
+        """What a command of ``tanist admin`` prints and ends with here; ``typed`` is what it is told."""
 
         @asynccontextmanager
         async def asking(_access: object) -> AsyncGenerator[PlayedFleet]:
             yield self
 
         monkeypatch.setattr("tanist.cli.asked.asking", asking)
-        return CliRunner().invoke(tanist, ["admin", *words, "-n", NAME_SERVER])
+        return CliRunner().invoke(tanist, ["admin", *words, "-n", NAME_SERVER], input=typed)
 
     def who_got(self, code: RequestCode) -> list[str]:
         """The addresses that were asked this, in order."""

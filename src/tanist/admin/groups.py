@@ -11,7 +11,7 @@ from tanist.admin.refused import NotThere
 from tanist.admin.rows import Row
 from tanist.admin.topics import some_address
 from tanist.client.session.wire import Wire
-from tanist.errors import ConfigError, MQError
+from tanist.errors import ConfigError, MQError, ResponseError
 from tanist.model.groups import SubscriptionGroupConfig
 from tanist.model.route import TopicRouteData
 from tanist.model.topics import retry_topic
@@ -25,7 +25,7 @@ from tanist.protocol.bodies.client import (
 )
 from tanist.protocol.bodies.running import ConsumerRunningInfo
 from tanist.protocol.bodies.sync import GroupConfigList
-from tanist.protocol.codes import RequestCode
+from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.client import ConsumerRunningInfoRequest
 from tanist.protocol.headers.groups import DeleteGroupRequest, ProducerGroupRequest
@@ -197,7 +197,7 @@ def addresses_in(route: TopicRouteData) -> list[str]:
 
 
 async def producer_members(wire: Wire, name_server: str, *, group: str, topic: str) -> list[MemberRow]:
-    """The producers of a group that are connected to brokers of a topic."""
+    """The producers of a group that are connected to brokers of a topic. Raises NotThere if nobody is."""
     addresses = addresses_in(await topic_route(wire, name_server, topic))
 
     async def look(address: str) -> ProducerConnections:
@@ -208,7 +208,13 @@ async def producer_members(wire: Wire, name_server: str, *, group: str, topic: s
     told = await ask_each(addresses, look)
     found = [each.value for each in told if each.value is not None]
     if not found:
-        raise next(each.failure for each in told if each.failure is not None)
+        failure = next(each.failure for each in told if each.failure is not None)
+        # Brokers, RocketMQ's too, have no code of their own for it.
+        if isinstance(failure, ResponseError) and failure.code == ResponseCode.SYSTEM_ERROR:
+            raise NotThere(
+                f"no producer of {group} is connected to a broker of {topic}: {failure.remark}"
+            ) from failure
+        raise failure
     return rows_of(_once(part.connections for part in found))
 
 

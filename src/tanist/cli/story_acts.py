@@ -123,7 +123,7 @@ async def auto_switch(home: Path, tell: Tell, *, has_spark: bool) -> list[Verdic
                 verdicts = await _reset(up, wire, told, home, tell)
                 verdicts += await _switch(up, wire, producer, told, tell)
         if has_spark:
-            verdicts += await _spark(up, wire, home, tell)
+            verdicts += await archive_and_audit(up, wire, home, tell)
     return verdicts
 
 
@@ -201,7 +201,8 @@ def _undo_words(undone: int, back: int, said: str) -> str:
     return f"exit codes {undone} and {back}: {said.strip()[:200]}"
 
 
-async def _spark(up: Stage, wire: Wire, home: Path, tell: Tell) -> list[Verdict]:
+async def archive_and_audit(up: Stage, wire: Wire, home: Path, tell: Tell) -> list[Verdict]:
+    """Archive the topic, and compare the stores of both brokers."""
     archive = home / "archive"
     tell("Spark archives the topic, and compares the logs of both brokers byte for byte")
     code, said = await tanist(

@@ -107,6 +107,14 @@ class ResetDesk:
         write_plan(self._path(back.plan_id), back)
         return back
 
+    async def group_of(self, order_id: str, *, name_server: str) -> str:
+        """The group that an order moves. Raises ResetRefused if no broker knows the order."""
+        listed = await all_orders(self._wire, name_server, order_id=order_id)
+        if not listed.orders:
+            unheard = "".join(f"; {name} does not answer: {why}" for name, why in listed.failures.items())
+            raise ResetRefused(f"no order {order_id} is known{unheard}")
+        return listed.orders[0].group
+
     async def decide(
         self, order_id: str, *, name_server: str, decider: str, is_approved: bool, reason: str
     ) -> str:

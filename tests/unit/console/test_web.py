@@ -21,7 +21,7 @@ from tanist.console.web.guard import MAX_NAME_CHARS
 from tanist.console.web.login import local_path
 from tanist.console.web.proxy import BehindProxy
 from tanist.protocol import Command
-from tests.support.console_views import CONSUMERS, TOPIC, dead_master, master, slave, snapshot
+from tests.support.console_views import CONSUMERS, TOPIC, controlled, dead_master, master, slave, snapshot
 from tests.support.console_web import OPERATOR, PASSWORD, VIEWER, Answer, Browser, PlayedConsole
 from tests.support.slave_consume_views import GROUP, MASTER, SLAVE, PlayedView, PlayedWire, waiting_master
 
@@ -60,7 +60,9 @@ def ask(target: str, *, name: str | None = OPERATOR, console: PlayedConsole | No
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("seen", [snapshot(), dead_master()], ids=["well", "dead master"])
+@pytest.mark.parametrize(
+    "seen", [snapshot(), dead_master(), controlled()], ids=["well", "dead master", "controlled"]
+)
 def test_every_page_shows_itself_and_holds_nothing_from_elsewhere(page: str, seen: object) -> None:
     answer = ask(page, console=PlayedConsole(seen))  # pyright: ignore[reportArgumentType]
     assert answer.status == 200
@@ -71,6 +73,36 @@ def test_every_page_shows_itself_and_holds_nothing_from_elsewhere(page: str, see
     assert "onclick" not in answer.text
     assert "default-src 'none'; script-src 'self'" in answer.headers["content-security-policy"]
     assert answer.headers["cache-control"] == "no-store"
+
+
+def test_the_replication_of_a_group_under_a_controller_is_shown_after_a_switch() -> None:
+    answer = ask("/replication", console=PlayedConsole(controlled(), before=snapshot()))
+    for told in (
+        "Mode auto-switch",
+        "Epoch 7",
+        "Sync state set 2",
+        "Confirmed to 4 960",
+        "Lease runs 2.4 s more",
+        "Why replica 1 is not in step",
+        # The timeline, and the same as a table.
+        "epoch 6: log offsets 0 to 3000",
+        "epoch 7: log offsets 3000 to now",
+        "7 3 000 now 2.0 KiB",
+        # The newest change first.
+        f"{SLAVE} slave master 7",
+        f"{MASTER} master slave 7",
+        "Turned away 3 \u00d7 proof",
+        f"10.6.6.6:1234 {SLAVE} it proved nothing 00ff",
+    ):
+        assert told in answer.words, (told, answer.words)
+    assert answer.text.count('<svg class="timeline"') == 1
+
+
+def test_a_master_whose_lease_is_over_is_said_to_acknowledge_nothing() -> None:
+    seen = controlled(lease_ms=0, sync_state_set=[], reasons=["no controller answers"])
+    words = ask("/replication", console=PlayedConsole(seen)).words
+    assert "Sync state set empty" in words
+    assert "Lease over: it acknowledges nothing Why no controller answers" in words
 
 
 def test_a_page_that_a_job_drew_is_shown_and_nothing_in_it_is_run() -> None:

@@ -49,7 +49,7 @@ from tanist.console.web.messages import (
 )
 from tanist.console.web.openapi import Operation, describe
 from tanist.console.web.resets import (
-    ApplyRequest,
+    MoveRequest,
     PlanRequest,
     ReasonRequest,
     apply,
@@ -206,9 +206,9 @@ CHANGES: Sequence[tuple[Operation, Callable[[Request], Awaitable[Response]]]] = 
     (_change("/brokers/{address}/settings", "Change a setting of a broker", SettingChange), change_setting),
     (_change("/certificates/{name}/verify", "Check a store again", VerifyRequest), verify),
     (_change("/resets", "Plan a reset; nothing is changed", PlanRequest), plan),
-    (_change("/resets/{plan}/apply", "Move the group as planned", ApplyRequest), apply),
+    (_change("/resets/{plan}/apply", "Move the group as planned", MoveRequest), apply),
     (_change("/resets/{plan}/undo", "Plan the way back; nothing is changed", ReasonRequest), undo),
-    (_change("/resets/orders/{order}/approve", "Let an order that waits be done", ReasonRequest), approve),
+    (_change("/resets/orders/{order}/approve", "Let an order that waits be done", MoveRequest), approve),
     (_change("/resets/orders/{order}/reject", "Do not let it be done", ReasonRequest), reject),
     (
         _change(

@@ -30,8 +30,8 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     reason: str = ""
 
 
-class ApplyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``confirm`` is the group's name."""
+class MoveRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What moves a group: ``confirm`` is its name."""
 
     confirm: str
     reason: str = ""
@@ -96,7 +96,7 @@ async def undo(request: Request) -> Response:
 
 @operators
 async def apply(request: Request) -> Response:
-    asked = await read_request(request, ApplyRequest)
+    asked = await read_request(request, MoveRequest)
     desk, plan_id = desk_of(request), request.path_params["plan"]
     group = desk.resets.find(plan_id).group
 
@@ -117,33 +117,44 @@ async def apply(request: Request) -> Response:
     )
 
 
-def _decision(*, is_approved: bool) -> Callable[[Request], Awaitable[Response]]:
-    @operators
-    async def decide(request: Request) -> Response:
-        asked = await read_request(request, ReasonRequest)
-        desk, order_id = desk_of(request), request.path_params["order"]
+@operators
+async def approve(request: Request) -> Response:
+    asked = await read_request(request, MoveRequest)
+    desk, order_id = desk_of(request), request.path_params["order"]
 
-        async def change() -> str:
-            name_server = (await desk.snapshot()).name_server
-            return await _refusing(
-                desk.resets.decide(
-                    order_id,
-                    name_server=name_server,
-                    decider=user_of(request).name,
-                    is_approved=is_approved,
-                    reason=asked.reason[:MAX_REASON_CHARS],
-                )
+    async def check() -> None:
+        name_server = (await desk.snapshot()).name_server
+        check_typed(asked.confirm, await _refusing(desk.resets.group_of(order_id, name_server=name_server)))
+
+    return await _decided(request, asked.reason, check)
+
+
+@operators
+async def reject(request: Request) -> Response:
+    return await _decided(request, (await read_request(request, ReasonRequest)).reason)
+
+
+async def _decided(
+    request: Request, reason: str, check_approval: Callable[[], Awaitable[None]] | None = None
+) -> Response:
+    """Approve an order if what is to be checked before that holds; without a check reject it."""
+    desk, order_id = desk_of(request), request.path_params["order"]
+
+    async def change() -> str:
+        if check_approval is not None:
+            await check_approval()
+        return await _refusing(
+            desk.resets.decide(
+                order_id,
+                name_server=(await desk.snapshot()).name_server,
+                decider=user_of(request).name,
+                is_approved=check_approval is not None,
+                reason=reason[:MAX_REASON_CHARS],
             )
-
-        action = "approve reset" if is_approved else "reject reset"
-        return await answered(
-            request, "/resets", action=action, subject=order_id, details=asked.reason, change=change
         )
 
-    return decide
-
-
-approve, reject = _decision(is_approved=True), _decision(is_approved=False)
+    action = "reject reset" if check_approval is None else "approve reset"
+    return await answered(request, "/resets", action=action, subject=order_id, details=reason, change=change)
 
 
 async def _planned(
