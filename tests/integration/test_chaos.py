@@ -36,6 +36,11 @@ def judge(folder: Path, mode: Mode, fault: Fault, *, zookeeper: str = "") -> Non
     assert result.verdict.counts.acknowledged > 0
     assert result.verdict.counts.faults == 1
     assert not result.verdict.unjudged
+    # Where its secrets could have come out was looked at.
+    shown = {path.name.partition("%20")[0] for path in (folder / "shown").iterdir()}
+    assert shown >= {"api", "command", "login", "metrics", "page", "settings"}
+    # Strangers are let in as far as they can come, so nobody is refused beside them.
+    assert ("refusal" in shown) == (fault is not Fault.HOSTILE_PEERS)
 
 
 @pytest.mark.parametrize(

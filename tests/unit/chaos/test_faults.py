@@ -7,17 +7,20 @@ import pytest
 from tanist.chaos.faults import Fault, Promise, faults_of, forgotten_s, promise_of
 from tanist.chaos.lots import Victim, draw
 from tanist.chaos.modes import Layout, Mode, plan_members
+from tanist.chaos.planted import Planted
 
 
 def layout(*, zookeeper: str = "") -> Layout:
     return Layout(
         folder=Path("/chaos"),
-        secret="not told",
+        planted=Planted(Path("/chaos")),
         hub="10.0.0.254",
         hosts=("10.0.0.1", "10.0.0.2"),
         namesrv_port=9876,
         controller_port=9878,
         broker_ports=(10911, 11911),
+        console_port=8080,
+        console_metrics_port=8081,
         registry="10.0.0.254:7000",
         relay="10.0.0.253",
         zookeeper=zookeeper,
