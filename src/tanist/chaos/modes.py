@@ -11,6 +11,8 @@ CLUSTER = "DefaultCluster"
 
 SEGMENT_BYTES = 4 << 20
 """Small files, so that a long run sees more than one."""
+_SMALL_INDEX = {"maxHashSlotNum": "5000", "maxIndexNum": "20000"}
+"""One of the usual size is 400 MB, too much for a disk that is slow, or a program."""
 HA_DISTANCE, METRICS_DISTANCE = 1, 2
 """From a broker's own port."""
 
@@ -55,7 +57,7 @@ class Layout:
     zookeeper: str = ""
     segment_bytes: int = SEGMENT_BYTES
     is_flushed: bool = False
-    """Whether a broker acknowledges what is on its disk, and not before."""
+    """Whether a broker acknowledges what is on its disk, and not before, to clients and to its master."""
 
     @property
     def name_server(self) -> str:
@@ -170,6 +172,6 @@ def _broker(number: int, mode: Mode, layout: Layout) -> MemberPlan:
     if mode is Mode.SLAVE_CONSUMPTION:
         settings["coordinator"] = f"tanist://{layout.registry}"
     if layout.is_flushed:
-        settings["flushDiskType"] = "SYNC_FLUSH"
+        settings |= {"flushDiskType": "SYNC_FLUSH", "haAckMode": "flushed", **_SMALL_INDEX}
     ready = f"The broker {NAME} serves at "
     return MemberPlan(BROKERS[number], ("broker",), ready, settings, is_supervised=mode.has_registry)

@@ -16,6 +16,7 @@ from tanist.chaos import memory
 from tanist.chaos.clocks import WallClock
 from tanist.chaos.disks import SmallDisk
 from tanist.chaos.faults import Fault
+from tanist.chaos.forgetful_disks import ForgetfulDisk
 from tanist.chaos.hostile import disturb
 from tanist.chaos.hosts import Host, Switch
 from tanist.chaos.lots import Victim
@@ -94,6 +95,7 @@ class Site:
         self._strangers: asyncio.Task[None] | None = None
         self._disks: dict[str, SmallDisk] = {}
         self._slow_disks: dict[str, SlowDisk] = {}
+        self._forgetful_disks: dict[str, ForgetfulDisk] = {}
         self._clocks: dict[str, WallClock] = {}
 
     async def __aenter__(self) -> Self:
@@ -164,6 +166,9 @@ class Site:
                 self._clocks[self._struck[0].name].set(0)
             case Fault.MEMORY_CAP:
                 self._limit(memory.uncap)
+            case Fault.POWER_LOSS:
+                for disk in self._forgetful_disks.values():
+                    await asyncio.to_thread(disk.mount)
             case Fault.KILL_ZOOKEEPER_LEADER | Fault.FREEZE_ZOOKEEPER_LEADER:
                 assert self._leader is not None
                 await asyncio.to_thread(self._leader.mend)
@@ -256,6 +261,9 @@ class Site:
             if self._fault is Fault.SLOW_DISK:
                 disk = SlowDisk(self.folder, f"{self._seed}-{name}")
                 self._slow_disks[name] = self._running.enter_context(disk)
+            if self._fault is Fault.POWER_LOSS:
+                forgetful = ForgetfulDisk(self._layout.store(number))
+                self._forgetful_disks[name] = self._running.enter_context(forgetful)
             if self._fault is Fault.CLOCK_JUMP:
                 if self._mode.has_registry:
                     raise NotPossible("libfaketime stops a process that was forked, as one with a parent is")
@@ -280,7 +288,7 @@ class Site:
                 relay=hub if self._fault.needs_hosts else _RELAY,
                 zookeeper=self._zookeeper,
                 segment_bytes=_TINY_BYTES if self._fault is Fault.FULL_DISK else SEGMENT_BYTES,
-                is_flushed=self._fault is Fault.SLOW_DISK,
+                is_flushed=self._fault in {Fault.SLOW_DISK, Fault.POWER_LOSS},
             )
 
     def _ports(self) -> list[str]:
@@ -342,6 +350,9 @@ class Site:
 
     async def _end_struck(self) -> None:
         """All at once as a crash would, or one after the other for a new start."""
+        if self._fault is Fault.POWER_LOSS:
+            await self._cut_power()
+            return
         for member in self._struck:
             if self._fault is Fault.RESTART_ALL:
                 await self._stop_member(member)
@@ -349,6 +360,12 @@ class Site:
                 await self.wait_in_step()
             else:
                 member.kill()
+
+    async def _cut_power(self) -> None:
+        await asyncio.gather(*(member.crash() for member in self._struck))
+        for member in self._struck:
+            await self._stop_member(member)
+            await asyncio.to_thread(self._forgetful_disks[member.name].lose)
 
     def _whom(self, master: str) -> list[Member]:
         """The members that the fault strikes, the slave first."""
@@ -358,7 +375,7 @@ class Site:
                 names = [master]
             case Fault.KILL_SLAVE | Fault.FREEZE_SLAVE | Fault.CUT_SLAVE:
                 names = [slave]
-            case Fault.KILL_BOTH | Fault.RESTART_ALL:
+            case Fault.KILL_BOTH | Fault.RESTART_ALL | Fault.POWER_LOSS:
                 names = [slave, master]
             case Fault.KILL_REGISTRY:
                 names = [CONTROLLER]

@@ -123,6 +123,12 @@ class Member:
             os.kill(pid, signal.SIGKILL)
         return True
 
+    async def crash(self) -> None:
+        """End all of it at once, as its machine would without power."""
+        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            await self._process.wait()
+
     def pause(self) -> None:
         """Have all of it stand still, as a machine that hangs would."""
         self._signal(signal.SIGSTOP)
