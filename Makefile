@@ -8,7 +8,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-newer-spark check lint format types layers behaviours bench race race-page cost cost-baseline chaos sim-long crash-images fuzz soak idle evidence golden changelog clean
+.PHONY: help setup run demo test test-newer-spark check lint format types layers behaviours bench race race-page cost cost-baseline chaos sim-long crash-images fuzz soak idle evidence golden sbom changelog clean
 # `check` is in the order in which things fail fastest.
 .NOTPARALLEL:
 
@@ -110,6 +110,10 @@ evidence: setup ## Write docs/evidence.md out of what the last long runs found
 
 golden: setup ## Write the golden bytes of the tests again; needs Java and Maven
 	$(BIN)/python -m tests.support.golden
+
+sbom: setup ## Write build/sbom.json, a bill of materials (CycloneDX)
+	@mkdir -p build
+	$(BIN)/python scripts/sbom.py $(ARGS) > build/sbom.json
 
 changelog: setup ## Show what the next release notes will say
 	$(BIN)/towncrier build --draft

@@ -41,6 +41,8 @@ class Fault(StrEnum):
     MEMORY_CAP = "memory-cap"
     """A broker gets no more memory than it has."""
     KILL_MASTER_AND_REGISTRY = "kill-master-and-registry"
+    POWER_LOSS = "power-loss"
+    """Both machines lose their power at once, and their disks what was not synced."""
     KILL_ZOOKEEPER_LEADER = "kill-zookeeper-leader"
     FREEZE_ZOOKEEPER_LEADER = "freeze-zookeeper-leader"
 
@@ -108,7 +110,7 @@ def promise_of(mode: Mode, fault: Fault, victim: Victim = Victim.MASTER) -> Prom
             promise = Promise(sends=mode is Mode.CLASSIC_ASYNC or not mode.has_fixed_roles, reads=True)
         case _ if fault in _FELT_BY_NOBODY:
             promise = Promise(sends=True, reads=True)
-        case Fault.KILL_BOTH | Fault.KILL_MASTER_AND_REGISTRY | Fault.MEMORY_CAP:
+        case Fault.KILL_BOTH | Fault.KILL_MASTER_AND_REGISTRY | Fault.MEMORY_CAP | Fault.POWER_LOSS:
             promise = Promise(sends=False, reads=False)
         case _:
             promise = _without_slave(mode)
@@ -132,5 +134,5 @@ def forgotten_s(mode: Mode, fault: Fault) -> float:
     """
     classic = mode in {Mode.CLASSIC_ASYNC, Mode.CLASSIC_SYNC}
     ends_alone = fault in {Fault.KILL_MASTER, Fault.MEMORY_CAP} and classic
-    ends_with_others = fault in {Fault.KILL_BOTH, Fault.KILL_MASTER_AND_REGISTRY}
+    ends_with_others = fault in {Fault.KILL_BOTH, Fault.KILL_MASTER_AND_REGISTRY, Fault.POWER_LOSS}
     return _OFFSETS_KEPT_S if ends_alone or ends_with_others else 0.0

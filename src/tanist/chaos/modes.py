@@ -4,11 +4,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tanist.up.plan import BROKERS, CONTROLLER, NAME, NAMESRV, MemberPlan
+from tanist.chaos.planted import OPERATOR, Planted
+from tanist.up.plan import BROKERS, CONSOLE, CONTROLLER, NAME, NAMESRV, MemberPlan
+
+CLUSTER = "DefaultCluster"
 
 SEGMENT_BYTES = 4 << 20
 """Small files, so that a long run sees more than one."""
-HA_DISTANCE = 1
+_SMALL_INDEX = {"maxHashSlotNum": "5000", "maxIndexNum": "20000"}
+"""One of the usual size is 400 MB, too much for a disk that is slow, or a program."""
+HA_DISTANCE, METRICS_DISTANCE = 1, 2
+"""From a broker's own port."""
 
 
 class Mode(StrEnum):
@@ -34,7 +40,7 @@ class Layout:
     """Where everything is. What goes through a proxy is known by the proxy's address."""
 
     folder: Path
-    secret: str
+    planted: Planted
     hub: str
     """The address of all that is no broker."""
     hosts: tuple[str, str]
@@ -42,6 +48,8 @@ class Layout:
     namesrv_port: int
     controller_port: int
     broker_ports: tuple[int, int]
+    console_port: int
+    console_metrics_port: int
     registry: str
     """Where brokers find the controller."""
     relay: str
@@ -49,7 +57,7 @@ class Layout:
     zookeeper: str = ""
     segment_bytes: int = SEGMENT_BYTES
     is_flushed: bool = False
-    """Whether a broker acknowledges what is on its disk, and not before."""
+    """Whether a broker acknowledges what is on its disk, and not before, to clients and to its master."""
 
     @property
     def name_server(self) -> str:
@@ -62,6 +70,24 @@ class Layout:
     def ha_port(self, broker: int) -> int:
         """Where a broker serves slaves, and its proxy too."""
         return self.broker_ports[broker] + HA_DISTANCE
+
+    def metrics(self, broker: int) -> str:
+        """Where a broker shows its metrics."""
+        return f"{self.hosts[broker]}:{self.broker_ports[broker] + METRICS_DISTANCE}"
+
+    @property
+    def console(self) -> str:
+        """Where the console serves. It answers by no other address than that of its machine itself."""
+        return f"127.0.0.1:{self.console_port}"
+
+    @property
+    def console_metrics(self) -> str:
+        return f"127.0.0.1:{self.console_metrics_port}"
+
+    @property
+    def console_users(self) -> Path:
+        """The file of who may log in there."""
+        return self.folder / "console.users"
 
     def store(self, broker: int) -> Path:
         """Where a broker keeps its log."""
@@ -84,6 +110,26 @@ def plan_members(mode: Mode, layout: Layout) -> tuple[tuple[MemberPlan, ...], ..
     return first, tuple(_broker(number, mode, layout) for number in range(len(BROKERS)))
 
 
+def plan_console(layout: Layout) -> MemberPlan:
+    """The console of any of them. Its users are to be made before."""
+    arguments = (
+        "console",
+        *("-n", layout.name_server),
+        *("-l", layout.console),
+        *("--metrics", layout.console_metrics),
+        *("--users", str(layout.console_users)),
+        *("--audit-log", str(layout.folder / "audit.jsonl")),
+        *("--access-file", str(layout.planted.access_file)),
+    )
+    return MemberPlan(CONSOLE, arguments, "The console serves at ", {})
+
+
+def plan_operator(layout: Layout) -> tuple[str, ...]:
+    """What is said to ``tanist`` to make the console's one user."""
+    user = (OPERATOR, "--role", "operator", "--password", layout.planted.console_password)
+    return ("console", "adduser", *user, "--users", str(layout.console_users))
+
+
 def _controller(mode: Mode, layout: Layout) -> MemberPlan:
     settings = {
         "listenPort": str(layout.controller_port),
@@ -98,7 +144,7 @@ def _controller(mode: Mode, layout: Layout) -> MemberPlan:
 def _broker(number: int, mode: Mode, layout: Layout) -> MemberPlan:
     port = layout.broker_ports[number]
     settings = {
-        "brokerClusterName": "DefaultCluster",
+        "brokerClusterName": CLUSTER,
         "brokerName": NAME,
         "listenPort": str(port),
         "haListenPort": str(layout.ha_port(number)),
@@ -108,7 +154,13 @@ def _broker(number: int, mode: Mode, layout: Layout) -> MemberPlan:
         "namesrvAddr": layout.name_server,
         "storePathRootDir": str(layout.store(number)),
         "mappedFileSizeCommitLog": str(layout.segment_bytes),
-        "haSecret": layout.secret,
+        "haSecret": layout.planted.ha_secret,
+        "tlsServerKeyPassword": layout.planted.tls_key_password,
+        "aclEnable": "true",
+        "aclConfigPath": str(layout.planted.access_rules),
+        "metricsExporterType": "PROM",
+        "metricsPromExporterHost": layout.hosts[number],
+        "metricsPromExporterPort": str(port + METRICS_DISTANCE),
     }
     if mode.has_fixed_roles:
         master = "ASYNC_MASTER" if mode is Mode.CLASSIC_ASYNC else "SYNC_MASTER"
@@ -120,6 +172,6 @@ def _broker(number: int, mode: Mode, layout: Layout) -> MemberPlan:
     if mode is Mode.SLAVE_CONSUMPTION:
         settings["coordinator"] = f"tanist://{layout.registry}"
     if layout.is_flushed:
-        settings["flushDiskType"] = "SYNC_FLUSH"
+        settings |= {"flushDiskType": "SYNC_FLUSH", "haAckMode": "flushed", **_SMALL_INDEX}
     ready = f"The broker {NAME} serves at "
     return MemberPlan(BROKERS[number], ("broker",), ready, settings, is_supervised=mode.has_registry)

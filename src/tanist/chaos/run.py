@@ -71,10 +71,12 @@ class Result(msgspec.Struct, kw_only=True, rename="camel"):
     sends: Outage
     reads: Outage
     broken_promises: list[str]
+    leaks: list[str]
+    """The secrets that came out, and where."""
 
     @property
     def is_sound(self) -> bool:
-        return self.verdict.is_sound and not self.broken_promises
+        return self.verdict.is_sound and not self.broken_promises and not self.leaks
 
 
 async def run(plan: RunPlan, on_step: Callable[[str], None] = lambda _: None) -> Result:
@@ -94,6 +96,7 @@ async def run(plan: RunPlan, on_step: Callable[[str], None] = lambda _: None) ->
         workload = Workload(
             Plan(
                 namesrv=site.name_server,
+                credentials=site.credentials,
                 folder=history,
                 topic=TOPIC,
                 producers=plan.producers,
@@ -112,8 +115,10 @@ async def run(plan: RunPlan, on_step: Callable[[str], None] = lambda _: None) ->
                 on_step("reading the rest")
         files = working.result()
         await site.wait_in_step()
+        await site.show()
         await site.stop()
         files.append(_write_logs(site.stores, history / "replicas.jsonl"))
+        leaks = site.leaks()
     on_step("judging")
     sends, reads = outages(merge_histories(files))
     return Result(
@@ -125,6 +130,7 @@ async def run(plan: RunPlan, on_step: Callable[[str], None] = lambda _: None) ->
         sends=sends,
         reads=reads,
         broken_promises=_broken(plan.promise, sends, reads),
+        leaks=leaks,
     )
 
 

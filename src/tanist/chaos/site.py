@@ -2,32 +2,46 @@
 
 import asyncio
 import contextlib
-import secrets
+import importlib.util
+import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tanist.admin.asking import asking
+from tanist.admin.asking import Access, asking
 from tanist.admin.replication import ha_status
 from tanist.chaos import memory
 from tanist.chaos.clocks import WallClock
 from tanist.chaos.disks import SmallDisk
 from tanist.chaos.faults import Fault
+from tanist.chaos.forgetful_disks import ForgetfulDisk
 from tanist.chaos.hostile import disturb
 from tanist.chaos.hosts import Host, Switch
 from tanist.chaos.lots import Victim
 from tanist.chaos.means import NotPossible
-from tanist.chaos.modes import HA_DISTANCE, SEGMENT_BYTES, Layout, Mode, plan_members
+from tanist.chaos.modes import (
+    HA_DISTANCE,
+    METRICS_DISTANCE,
+    SEGMENT_BYTES,
+    Layout,
+    Mode,
+    plan_console,
+    plan_members,
+    plan_operator,
+)
+from tanist.chaos.planted import Planted
 from tanist.chaos.proxy import FAIR, FLAKY, SILENT, TRICKLE, Proxy, Weather
+from tanist.chaos.showing import Showing
 from tanist.chaos.slow_disks import SlowDisk
 from tanist.chaos.zookeeper import LeaderHand
 from tanist.check.ports import free_port
+from tanist.client.settings import Credentials
 from tanist.errors import MQError
 from tanist.protocol.bodies.replication import HARuntimeInfo
 from tanist.up.member import Member
-from tanist.up.plan import BROKERS, CONTROLLER
+from tanist.up.plan import BROKERS, CONSOLE, CONTROLLER
 
 _LOOPBACK = "127.0.0.1"
 _RELAY = "127.0.0.2"
@@ -38,7 +52,9 @@ _TINY_BYTES = 32 << 10
 _POLL_S = 0.05
 _LIMIT_S = 60.0
 _THAW_S = 1.0
-_BROKER_DISTANCES = (HA_DISTANCE, -2)
+_BROKER_DISTANCES = (HA_DISTANCE, METRICS_DISTANCE, -2)
+_NEEDED_BY_CONSOLE = ("starlette", "uvicorn", "jinja2")
+_EVERYBODY_HERE = "127.0.0.*"
 
 
 _WEATHER = {
@@ -74,10 +90,12 @@ class Site:
         self._victim = victim
         self._zookeeper = zookeeper
         self._leader = leader
+        self._planted = Planted(folder)
         self._running = AsyncExitStack()
         self._strangers: asyncio.Task[None] | None = None
         self._disks: dict[str, SmallDisk] = {}
         self._slow_disks: dict[str, SlowDisk] = {}
+        self._forgetful_disks: dict[str, ForgetfulDisk] = {}
         self._clocks: dict[str, WallClock] = {}
 
     async def __aenter__(self) -> Self:
@@ -95,6 +113,11 @@ class Site:
     @property
     def name_server(self) -> str:
         return self._layout.name_server
+
+    @property
+    def credentials(self) -> Credentials:
+        """As whom the brokers let clients in."""
+        return self._planted.credentials
 
     @property
     def stores(self) -> dict[str, Path]:
@@ -143,6 +166,9 @@ class Site:
                 self._clocks[self._struck[0].name].set(0)
             case Fault.MEMORY_CAP:
                 self._limit(memory.uncap)
+            case Fault.POWER_LOSS:
+                for disk in self._forgetful_disks.values():
+                    await asyncio.to_thread(disk.mount)
             case Fault.KILL_ZOOKEEPER_LEADER | Fault.FREEZE_ZOOKEEPER_LEADER:
                 assert self._leader is not None
                 await asyncio.to_thread(self._leader.mend)
@@ -170,9 +196,29 @@ class Site:
         except TimeoutError:
             raise NotInStep(f"the replicas are not in step after {_LIMIT_S:g} s: {found}") from None
 
+    async def show(self) -> None:
+        """Have all processes show what they show to anybody, for ``leaks``."""
+        layout = self._layout
+        has_console = CONSOLE in self._members
+        brokers = range(len(BROKERS))
+        await Showing(
+            planted=self._planted,
+            folder=self.folder / "shown",
+            name_server=layout.name_server,
+            controllers=self._controllers,
+            brokers=[layout.address(number) for number in brokers],
+            metrics=[layout.metrics(number) for number in brokers] + [layout.console_metrics] * has_console,
+            console=layout.console if has_console else None,
+        ).show()
+
     async def stop(self) -> None:
-        """Stop the brokers cleanly, so that their logs can be looked at."""
-        await asyncio.gather(*(self._members[name].stop() for name in BROKERS))
+        """Stop all processes cleanly, so that their logs can be looked at."""
+        for name in (*BROKERS, *(self._members.keys() - set(BROKERS))):
+            await self._stop_member(self._members[name])
+
+    def leaks(self) -> list[str]:
+        """Each secret that came out, and where, once all has been shown and stopped."""
+        return self._planted.leaks()
 
     async def _start(self) -> None:
         keep = self._running.enter_async_context
@@ -192,9 +238,15 @@ class Site:
             relay.target = f"{host}:{port}"
             self._relays.append(relay)
         self._equip()
-        self._wire = await keep(asking())
+        # Strangers are to come as far as they can.
+        self._planted.plant(trusted=_EVERYBODY_HERE if self._fault is Fault.HOSTILE_PEERS else "")
+        self._wire = await keep(asking(Access(self.credentials)))
         self._members: dict[str, Member] = {}
-        for stage in plan_members(self._mode, self._layout):
+        first, *others = plan_members(self._mode, self._layout)
+        if all(importlib.util.find_spec(name) is not None for name in _NEEDED_BY_CONSOLE):
+            await self._make_operator()
+            others[-1] += (plan_console(self._layout),)
+        for stage in (first, *others):
             members = [Member(plan, self.folder, within=self._within(plan.name)) for plan in stage]
             for member in members:
                 self._members[member.name] = member
@@ -209,6 +261,9 @@ class Site:
             if self._fault is Fault.SLOW_DISK:
                 disk = SlowDisk(self.folder, f"{self._seed}-{name}")
                 self._slow_disks[name] = self._running.enter_context(disk)
+            if self._fault is Fault.POWER_LOSS:
+                forgetful = ForgetfulDisk(self._layout.store(number))
+                self._forgetful_disks[name] = self._running.enter_context(forgetful)
             if self._fault is Fault.CLOCK_JUMP:
                 if self._mode.has_registry:
                     raise NotPossible("libfaketime stops a process that was forked, as one with a parent is")
@@ -218,7 +273,7 @@ class Site:
         with contextlib.ExitStack() as held:
             return Layout(
                 folder=self.folder,
-                secret=secrets.token_urlsafe(16),
+                planted=self._planted,
                 hub=hub,
                 hosts=(self._hosts[0].address, self._hosts[1].address),
                 namesrv_port=free_port(hub, (), held),
@@ -227,23 +282,29 @@ class Site:
                     free_port(_LOOPBACK, _BROKER_DISTANCES, held),
                     free_port(_LOOPBACK, _BROKER_DISTANCES, held),
                 ),
+                console_port=free_port(_LOOPBACK, (), held),
+                console_metrics_port=free_port(_LOOPBACK, (), held),
                 registry=self._registry.address,
                 relay=hub if self._fault.needs_hosts else _RELAY,
                 zookeeper=self._zookeeper,
                 segment_bytes=_TINY_BYTES if self._fault is Fault.FULL_DISK else SEGMENT_BYTES,
-                is_flushed=self._fault is Fault.SLOW_DISK,
+                is_flushed=self._fault in {Fault.SLOW_DISK, Fault.POWER_LOSS},
             )
 
     def _ports(self) -> list[str]:
         """Every address that is served."""
         layout = self._layout
-        controllers = [f"{layout.hub}:{layout.controller_port}"] if self._mode.has_registry else []
         brokers = [
             f"{host}:{port + distance}"
             for host, port in zip(layout.hosts, layout.broker_ports, strict=True)
             for distance in (0, *_BROKER_DISTANCES)
         ]
-        return [layout.name_server, *controllers, *brokers]
+        console = [layout.console, layout.console_metrics] if CONSOLE in self._members else []
+        return [layout.name_server, *self._controllers, *brokers, *console]
+
+    @property
+    def _controllers(self) -> list[str]:
+        return [f"{self._layout.hub}:{self._layout.controller_port}"] if self._mode.has_registry else []
 
     async def _send_strangers_away(self) -> None:
         if self._strangers is not None:
@@ -289,13 +350,22 @@ class Site:
 
     async def _end_struck(self) -> None:
         """All at once as a crash would, or one after the other for a new start."""
+        if self._fault is Fault.POWER_LOSS:
+            await self._cut_power()
+            return
         for member in self._struck:
             if self._fault is Fault.RESTART_ALL:
-                await member.stop()
+                await self._stop_member(member)
                 await member.start()
                 await self.wait_in_step()
             else:
                 member.kill()
+
+    async def _cut_power(self) -> None:
+        await asyncio.gather(*(member.crash() for member in self._struck))
+        for member in self._struck:
+            await self._stop_member(member)
+            await asyncio.to_thread(self._forgetful_disks[member.name].lose)
 
     def _whom(self, master: str) -> list[Member]:
         """The members that the fault strikes, the slave first."""
@@ -305,7 +375,7 @@ class Site:
                 names = [master]
             case Fault.KILL_SLAVE | Fault.FREEZE_SLAVE | Fault.CUT_SLAVE:
                 names = [slave]
-            case Fault.KILL_BOTH | Fault.RESTART_ALL:
+            case Fault.KILL_BOTH | Fault.RESTART_ALL | Fault.POWER_LOSS:
                 names = [slave, master]
             case Fault.KILL_REGISTRY:
                 names = [CONTROLLER]
@@ -342,8 +412,23 @@ class Site:
         if member.serving_pid is not None:
             await asyncio.sleep(_THAW_S)
         if member.serving_pid is None:
-            await member.stop()
+            await self._stop_member(member)
             await member.start()
+
+    async def _stop_member(self, member: Member) -> None:
+        """End it, and keep what it has printed."""
+        await member.stop()
+        with (self.folder / f"{member.name}.out").open("ab") as file:
+            file.write(await member.said())
+
+    async def _make_operator(self) -> None:
+        words = (sys.executable, "-m", "tanist.cli", *plan_operator(self._layout))
+        process = await asyncio.create_subprocess_exec(
+            *words, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+        )
+        await process.communicate()
+        if process.returncode:
+            raise NotPossible("the console's user can not be made")
 
     async def _end(self, member: Member) -> None:
         member.resume()

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from tanist.admin.asking import asking
+from tanist.admin.asking import Access, asking
 from tanist.admin.cluster import topic_route, topic_stats
 from tanist.check.history import Acked, Asked, Assigned, Began, Ended, Fault, Held, Log, Outcome, Read, Waited
 from tanist.check.recording import Recorder, now_us
 from tanist.client import (
     ConnectFailed,
     Consumer,
+    Credentials,
     Message,
     MessageQueue,
     MQError,
@@ -55,6 +56,7 @@ class Plan:
 
     namesrv: str
     folder: Path
+    credentials: Credentials | None = None
     topic: str = "tanist-check"
     group: str = "tanist-check-readers"
     producers: int = 4
@@ -162,6 +164,7 @@ class Workload:
         return Producer(
             group="tanist-check-writers",
             namesrv=plan.namesrv,
+            credentials=plan.credentials,
             retries=0,
             timeout_s=plan.timeout_s,
             instance=process,
@@ -172,6 +175,7 @@ class Workload:
         return Consumer(
             group=group or plan.group,
             namesrv=plan.namesrv,
+            credentials=plan.credentials,
             topics={plan.topic: "*"},
             start=Start.FIRST,
             timeout_s=plan.timeout_s,
@@ -206,7 +210,7 @@ class Workload:
     async def _ask(self, process: str) -> None:
         """Ask the masters again and again where the queues end, as whoever starts at the end does."""
         with Recorder(self.plan.folder / f"{process}.jsonl") as recorder:
-            async with asking() as wire:
+            async with asking(Access(self.plan.credentials)) as wire:
                 while True:
                     began_us = now_us()
                     with suppress(MQError):
@@ -228,7 +232,10 @@ class Workload:
         """Read the final log, and give the consumers time to have all of it."""
         plan = self.plan
         with Recorder(plan.folder / "final.jsonl") as recorder:
-            async with self._consumer("final", group=f"{plan.group}-final") as consumer, asking() as wire:
+            async with (
+                self._consumer("final", group=f"{plan.group}-final") as consumer,
+                asking(Access(plan.credentials)) as wire,
+            ):
                 consumer.pause()
                 ends = await self._in_time(lambda: self._ends(wire))
                 held = [

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from tanist.cli.cores import forbid_cores
 from tanist.cli.serving import config_file_option, print_option
 from tanist.config import LogFormat, ProcessSettings, load_properties, parse_settings
 from tanist.log import ProcessLog
@@ -37,6 +38,7 @@ def broker(
     )
     process_log.use_json_unless_told(is_json=own.log_format is LogFormat.JSON)
     if supervisor.is_supervised and not is_printing:
+        forbid_cores()
         supervise(supervisor, tls=tls, process_log=process_log)
     # Only here, so that the parent does not hold in memory what it never uses.
     process = import_module("tanist.cli.broker_process")

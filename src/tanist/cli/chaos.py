@@ -219,5 +219,5 @@ def _show(results: list[Result]) -> None:
         for anomaly in result.verdict.anomalies:
             where = f"{result.mode} {result.fault} seed {result.seed}"
             console.print(f"{where}: {anomaly.kind.value} at {anomaly.where}: {anomaly.what}", markup=False)
-        for text in result.broken_promises:
+        for text in (*result.broken_promises, *result.leaks):
             console.print(f"{result.mode} {result.fault} seed {result.seed}: {text}", markup=False)

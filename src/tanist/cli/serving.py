@@ -11,6 +11,7 @@ import click
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from tanist.cli.cores import forbid_cores
 from tanist.config import LogFormat, ProcessSettings, describe, secret_values, warn_unsupported
 from tanist.log import ProcessLog
 from tanist.metrics import serving_metrics
@@ -71,6 +72,7 @@ def serve(make: Callable[[], AbstractAsyncContextManager[str]]) -> None:
 
     What entering gives is printed: the line that says that, and where, the process serves.
     """
+    forbid_cores()
     raise_file_limit()
     with asyncio.Runner(loop_factory=find_loop_factory()) as runner:
         runner.run(_serve(make))

@@ -31,6 +31,7 @@ class Member:
         self.log_file = folder / f"{plan.name}.log"
         self._config_file = folder / f"{plan.name}.conf"
         self._process: asyncio.subprocess.Process | None = None
+        self._said: list[bytes] = []
 
     @property
     def name(self) -> str:
@@ -93,6 +94,12 @@ class Member:
             pass
         return await process.wait()
 
+    async def said(self) -> bytes:
+        """All that it has printed, once it has ended."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return b"".join(self._said) + await self._process.stdout.read()
+
     async def stop(self) -> None:
         """Ask it to end and wait; kill it if it does not."""
         if self._process is None or self._process.returncode is not None:
@@ -116,6 +123,12 @@ class Member:
             os.kill(pid, signal.SIGKILL)
         return True
 
+    async def crash(self) -> None:
+        """End all of it at once, as its machine would without power."""
+        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            await self._process.wait()
+
     def pause(self) -> None:
         """Have all of it stand still, as a machine that hangs would."""
         self._signal(signal.SIGSTOP)
@@ -132,10 +145,13 @@ class Member:
 
     async def _wait_until_it_serves(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
+        self._said.clear()
         said: list[str] = []
         try:
             async with asyncio.timeout(_START_S):
-                while line := (await process.stdout.readline()).decode(errors="replace"):
+                while printed := await process.stdout.readline():
+                    self._said.append(printed)
+                    line = printed.decode(errors="replace")
                     if line.startswith(self.plan.ready):
                         return
                     said.append(line.strip())

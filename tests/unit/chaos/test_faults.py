@@ -1,5 +1,6 @@
 """Which cluster can have which fault, and what is promised meanwhile."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,17 +8,20 @@ import pytest
 from tanist.chaos.faults import Fault, Promise, faults_of, forgotten_s, promise_of
 from tanist.chaos.lots import Victim, draw
 from tanist.chaos.modes import Layout, Mode, plan_members
+from tanist.chaos.planted import Planted
 
 
 def layout(*, zookeeper: str = "") -> Layout:
     return Layout(
         folder=Path("/chaos"),
-        secret="not told",
+        planted=Planted(Path("/chaos")),
         hub="10.0.0.254",
         hosts=("10.0.0.1", "10.0.0.2"),
         namesrv_port=9876,
         controller_port=9878,
         broker_ports=(10911, 11911),
+        console_port=8080,
+        console_metrics_port=8081,
         registry="10.0.0.254:7000",
         relay="10.0.0.253",
         zookeeper=zookeeper,
@@ -71,6 +75,18 @@ def test_strangers_keep_nobody_from_work(mode: Mode) -> None:
 def test_a_full_disk_stops_the_sends_of_whose_it_is(mode: Mode) -> None:
     assert promise_of(mode, Fault.FULL_DISK, Victim.MASTER) == Promise(sends=False, reads=True)
     assert promise_of(mode, Fault.FULL_DISK, Victim.SLAVE) == promise_of(mode, Fault.KILL_SLAVE)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_loss_of_power_takes_both_and_promises_no_work(mode: Mode) -> None:
+    assert promise_of(mode, Fault.POWER_LOSS) == Promise(sends=False, reads=False)
+    assert forgotten_s(mode, Fault.POWER_LOSS) > 0
+
+
+def test_whose_disk_forgets_acknowledges_what_is_on_it() -> None:
+    _, brokers = plan_members(Mode.AUTO_SWITCH, replace(layout(), is_flushed=True))
+    for broker in brokers:
+        assert broker.settings.items() >= {("flushDiskType", "SYNC_FLUSH"), ("haAckMode", "flushed")}
 
 
 def test_a_rolling_restart_interrupts_nobody_where_a_master_is_elected() -> None:

@@ -45,6 +45,7 @@ class Runs:
         self.at_once = 0
         self.beside_zookeeper: list[int] = []
         self.lost_at: int | None = None
+        self.leaks: list[str] = []
 
     async def run(self, plan: RunPlan) -> RunResult:
         self.plans.append(plan)
@@ -68,6 +69,7 @@ class Runs:
             sends=outage,
             reads=outage,
             broken_promises=[],
+            leaks=self.leaks,
         )
 
 
@@ -98,6 +100,13 @@ def test_anything_lost_is_an_exit_code_and_a_line_with_its_seed(runs: Runs) -> N
     done = invoke("--mode", "classic-sync", "--seed", "5", "--fault", "kill-slave")
     assert done.exit_code == 1
     assert "classic-sync kill-slave seed 5: lost at T@a:0@0: gone" in done.stdout.replace("\n", "")
+
+
+def test_a_secret_that_came_out_is_an_exit_code_and_a_line(runs: Runs) -> None:
+    runs.leaks = ["haSecret stands in broker-1.log"]
+    done = invoke("--mode", "classic-sync", "--fault", "kill-slave")
+    assert done.exit_code == 1
+    assert "classic-sync kill-slave seed 0: haSecret stands in broker-1.log" in done.stdout.replace("\n", "")
 
 
 def test_nobody_else_runs_while_zookeeper_is_struck(runs: Runs) -> None:
