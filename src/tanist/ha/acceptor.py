@@ -29,9 +29,8 @@ from tanist.ha.sending import Crcs, Sending
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_connection import SlaveConnection
 from tanist.ha.tables import FeedMaker
-from tanist.ha.tls_handshakes import tell_failed_handshakes
+from tanist.ha.tls_entrance import TlsEntrance
 from tanist.ha.told import ToldRefusals
-from tanist.ha.wire import UNKNOWN_PEER
 from tanist.protocol.ha_hello import HELLO_S, NONCE_BYTES
 from tanist.remoting import stop_listening
 from tanist.store import MessageStore
@@ -99,8 +98,6 @@ class Acceptor:
     def __init__(self, master: Master, *, tls: ssl.SSLContext | None = None) -> None:
         self._master = master
         self._tls = tls
-        if tls is not None:
-            tell_failed_handshakes(tls, self._on_bad_tls)
         settings = master.settings
         self._sending = Sending(
             log=master.store.log,
@@ -123,12 +120,7 @@ class Acceptor:
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a port that is bound already."""
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: SlaveConnection(self, self._sending),
-            sock=bound,
-            ssl=self._tls,
-            ssl_handshake_timeout=HELLO_S if self._tls else None,
-        )
+        self._server = await asyncio.get_running_loop().create_server(self._make_protocol, sock=bound)
         host, port = bound.getsockname()[:2]
         _log.info("ha service started host=%s port=%d", host, port)
 
@@ -274,6 +266,10 @@ class Acceptor:
 
     # Inside
 
+    def _make_protocol(self) -> asyncio.Protocol:
+        connection = SlaveConnection(self, self._sending)
+        return connection if self._tls is None else TlsEntrance(connection, self._tls)
+
     def _monotonic_ms(self) -> int:
         """For ages: the wall clock may be set meanwhile."""
         return int(self._master.clock.monotonic_s() * 1000)
@@ -324,16 +320,10 @@ class Acceptor:
             if connection.replica is before:
                 connection.close(CloseKind.REPLACED, f"it is connected anew from {replica.peer}")
 
-    def _on_bad_tls(self, reason: str) -> None:
-        self._tell_refused(UNKNOWN_PEER, CloseKind.BAD_TLS, reason, received="")
-
     def _note_refused(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
-        peer = connection.wire.peer
+        peer, received = connection.wire.peer, connection.first_bytes.hex()
         if connection.end is not None and connection.end.dialect is not Dialect.TANIST:
             self._note_rocketmq_refused(_host(peer))
-        self._tell_refused(peer, kind, reason, received=connection.first_bytes.hex())
-
-    def _tell_refused(self, peer: str, kind: CloseKind, reason: str, *, received: str) -> None:
         self._master.replicas.refuse(
             RefusedPeer(peer, f"{kind.value}: {reason}", received, self._master.clock.now_ms()),
             kind=kind.value,
