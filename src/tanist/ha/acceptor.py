@@ -69,12 +69,6 @@ class Master:
     """Up to where all replicas in step hold the log; its end if not said."""
     on_newer_epoch: Callable[[int], None] | None = None
     """Called when a slave was told of a newer epoch than ours: another one is master now."""
-    is_known: Callable[[int], bool] | None = None
-    """Whether the group has a slave with this broker id; every id above 0 if not said.
-
-    Under a controller a broker does not say it: the controller tells only who is in the sync state set. One
-    with an id that was never given is served, and does not count: the controller refuses a set with it.
-    """
     notes: MasterNotes | None = None
     """Who hears what slaves of Tanist's note."""
 
@@ -280,7 +274,7 @@ class Acceptor:
             log=master.store.log,
             look_at_epochs=lambda: master.store.epochs,
             confirmed_to=master.confirmed_to or (lambda: master.store.log.log_end),
-            is_known=self._may_come_unproven,
+            may_come=self._may_come_unproven,
             file_bytes=master.store.settings.mapped_file_size_commit_log,
             batch_bytes=master.settings.ha_transfer_batch_size,
             now_s=now_s,
@@ -289,15 +283,16 @@ class Acceptor:
         )
 
     def _may_come_unproven(self, broker_id: int) -> bool:
-        """Whether a peer is believed to be this slave without a proof: not beside one that has proven it."""
+        """Whether a peer is believed to be this slave without a proof: not beside one that has proven it.
+
+        Whether a controller ever gave this id is not asked (docs/adr/0006): who has one that it did not give
+        is served, and does not count, as the controller refuses a set with it.
+        """
         is_proven = any(
             replica.broker_id == broker_id and replica.dialect is Dialect.TANIST
             for replica in self._master.replicas
         )
-        if is_proven or broker_id == self._master.own_id:
-            return False
-        is_known = self._master.is_known
-        return is_known(broker_id) if is_known is not None else broker_id > MASTER_ID
+        return broker_id > MASTER_ID and broker_id != self._master.own_id and not is_proven
 
     def _look_at_log(self) -> MasterLog:
         store, log = self._master.store, self._master.store.log
