@@ -1,4 +1,5 @@
-"""How far a slave is behind its master that waits for nobody: at low load, after a burst, and under load.
+"""How far a slave is behind its master that waits for nobody: at low load, after a burst, and under load,
+where the offsets of consumers are looked at too.
 
 A message is visible on a slave when the slave counts it as the last of its queue, which both brokers can be
 asked. It is asked again and again, because a pull that waits is not woken by what RocketMQ's slaves receive.
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bench.figures import Figure, Goal, percentile
-from bench.ha_loaded import PACE, LoadedLag, lag_under_load
+from bench.ha_loaded import LOOK_S, PACE, LoadedLag, commits_under_load, lag_under_load
 from bench.lean_client import send_request
 from bench.lean_sends import BODY_BYTES, LeanClient
 from bench.replica_groups import Node, ReplicaGroup, wait_in_step, wait_until
@@ -23,7 +24,6 @@ _PUSHES = 60
 _PUSH_ROUNDS = 3
 _PAUSE_S = 0.1
 """As long as RocketMQ's master waits between two looks at its log, so that sends fall anywhere between."""
-_LOOK_S = 0.0002
 _PUSH_P50_MS = 2.0
 _PUSH_TOPIC = "Push"
 
@@ -34,6 +34,7 @@ _ROUNDS = 3
 _LOADED_MS = 4_000
 _BURST_TOPIC = "Burst"
 _BURST_MS = 1_000.0
+_COMMIT_MS = 200.0
 _ROW = "lag"
 
 _T = TypeVar("_T")
@@ -62,10 +63,10 @@ def lag_figures(
         return {name: lambda pair=pair: measure(*pair) for name, pair in pairs.items()}
 
     count = allowance.amount(_PUSHES)
-    numbers = {name: itertools.count(1) for name in pairs}
+    sent = {name: itertools.count(1) for name in pairs}
     pushes = take_turns(
         "push",
-        {name: lambda n=name: _pushes(*pairs[n], numbers[n], count) for name in pairs},
+        {name: lambda n=name: _pushes(*pairs[n], sent[n], count) for name in pairs},
         allowance,
         rounds=_PUSH_ROUNDS,
         warm_rounds=1,
@@ -81,9 +82,22 @@ def lag_figures(
         allowance,
         rounds=_ROUNDS,
     )
+    # Ours alone: RocketMQ's slaves ask for the offsets every ten seconds.
+    numbers = itertools.count(1)
+    commits = take_turns(
+        "commits under load",
+        {ours.name: lambda: commits_under_load(*pairs[ours.name], numbers, loaded_ms)},
+        allowance,
+        rounds=_ROUNDS,
+    )
     for node in itertools.chain(*pairs.values()):
         node.destroy()
-    return [*_push_figures(pushes), *_burst_figures(bursts), *_loaded_figures(loaded)]
+    return [
+        *_push_figures(pushes),
+        *_burst_figures(bursts),
+        *_loaded_figures(loaded),
+        *_commit_figures(commits),
+    ]
 
 
 def _pushes(master: Node, slave: Node, numbers: Iterator[int], count: int) -> list[float]:
@@ -100,7 +114,7 @@ def _pushes(master: Node, slave: Node, numbers: Iterator[int], count: int) -> li
         seen_s = wait_until(
             lambda wanted=wanted: slave.queue_end(_PUSH_TOPIC, 0) >= wanted,
             what="a message is on the slave",
-            poll_s=_LOOK_S,
+            poll_s=LOOK_S,
         )
         taken.append(seen_s - began_s)
     return taken
@@ -160,4 +174,17 @@ def _loaded_figures(turns: Turns[LoadedLag]) -> list[Figure]:
         Figure(_ROW, f"{what}: the lag, p50", "kB", turns.series(lambda one: one.p50_bytes / 1e3)),
         Figure(_ROW, f"{what}: the lag, worst", "kB", turns.series(lambda one: one.worst_bytes / 1e3)),
         Figure(_ROW, f"{what}: sent", "msg/s", turns.series(lambda one: one.rate), is_more_better=True),
+    ]
+
+
+def _commit_figures(turns: Turns[list[float]]) -> list[Figure]:
+    return [
+        Figure(
+            _ROW,
+            f"under {PACE // 1000}k messages a second, a commit until it is on the slave: {name}",
+            "ms",
+            turns.series(lambda taken, share=share: percentile(taken, share) * 1e3),
+            goals=(Goal(_COMMIT_MS),),
+        )
+        for name, share in (("p50", 0.5), ("p99", 0.99))
     ]

@@ -1,20 +1,27 @@
-"""How far a slave is behind while its master is sent to at a steady pace."""
+"""How far a slave is behind while its master is sent to at a steady pace: in messages, and in offsets."""
 
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.figures import percentile
 from bench.lean_client import send_request
 from bench.lean_sends import BODY_BYTES
-from bench.replica_groups import QUEUES, Node, acked_to, wait_in_step
-from tanist.protocol import ResponseCode
+from bench.replica_groups import QUEUES, Node, acked_to, wait_in_step, wait_until
+from tanist.model.groups import SubscriptionGroupConfig
+from tanist.model.offsets import QueueOffset
+from tanist.protocol import Command, RequestCode, ResponseCode
+from tanist.protocol.bodies import encode_body
+from tanist.protocol.headers.offsets import UpdateConsumerOffsetRequest
 from tests.support.wire import Wire
 
 PACE = 12_000
 """Messages a second."""
 _BATCH = 12
+LOOK_S = 0.0002
 _TOPIC = "Paced"
+_GROUP = "Committing"
 _SAMPLE_S = 0.005
 
 
@@ -46,6 +53,40 @@ def lag_under_load(master: Node, duration_ms: int) -> LoadedLag:
         sampler.join()
     wait_in_step(master)
     return LoadedLag(percentile(lags, 0.5), max(lags), rate)
+
+
+def commits_under_load(master: Node, slave: Node, numbers: Iterator[int], duration_ms: int) -> list[float]:
+    """Commit offsets one by one, while the pace is sent: seconds from a commit to its being on the slave."""
+    body = encode_body(SubscriptionGroupConfig(group_name=_GROUP))
+    _do(master, Command.request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body))
+    sender = threading.Thread(target=_send_at_pace, args=(master.address, duration_ms / 1000))
+    sender.start()
+    taken: list[float] = []
+    while sender.is_alive():
+        taken.append(_commit(master, slave, next(numbers)))
+        time.sleep(_SAMPLE_S)
+    sender.join()
+    return taken
+
+
+def _commit(master: Node, slave: Node, wanted: int) -> float:
+    request = UpdateConsumerOffsetRequest(
+        consumer_group=_GROUP, topic=_TOPIC, queue_id=0, consumer_offset=QueueOffset(wanted)
+    )
+    began_s = time.perf_counter()
+    _do(master, Command.request(RequestCode.UPDATE_CONSUMER_OFFSET, request))
+    seen_s = wait_until(
+        lambda: slave.consumer_offset(_GROUP, _TOPIC, 0) == wanted,
+        what="a commit is on the slave",
+        poll_s=LOOK_S,
+    )
+    return seen_s - began_s
+
+
+def _do(node: Node, request: Command) -> None:
+    answer = node.ask(request)
+    if answer.code != ResponseCode.SUCCESS:
+        raise RuntimeError(f"{node.address} refused {request.code}: {answer.remark}")
 
 
 def _send_at_pace(address: str, duration_s: float) -> float:

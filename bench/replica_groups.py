@@ -20,7 +20,11 @@ from bench.processes import cpu_s
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.bodies.replication import HARuntimeInfo
 from tanist.protocol.headers.common import QueueOffsetResponse
-from tanist.protocol.headers.offsets import GetMaxOffsetRequest
+from tanist.protocol.headers.offsets import (
+    ConsumerOffsetResponse,
+    GetMaxOffsetRequest,
+    QueryConsumerOffsetRequest,
+)
 from tanist.protocol.java_json import decode_java_json
 from tests.support.process import ForeignProcess, ProcessFailed
 from tests.support.rocketmq.cluster import RocketMQ, free_broker_port
@@ -67,6 +71,13 @@ class Node:
         request = GetMaxOffsetRequest(topic=topic, queue_id=queue_id)
         answer = self._wire.ask(Command.request(RequestCode.GET_MAX_OFFSET, request))
         return answer.header(QueueOffsetResponse).queue_offset
+
+    def consumer_offset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Where a group stands as this broker knows it; None before it knows of it."""
+        request = QueryConsumerOffsetRequest(consumer_group=group, topic=topic, queue_id=queue_id)
+        answer = self._wire.ask(Command.request(RequestCode.QUERY_CONSUMER_OFFSET, request))
+        known = answer.code == ResponseCode.SUCCESS
+        return answer.header(ConsumerOffsetResponse).consumer_offset if known else None
 
     def readable(self, topic: str) -> int:
         """How many messages of a topic can be read."""

@@ -1,5 +1,6 @@
 """Replicas under a controller, as processes: what a killed, frozen or lonely master means for producers."""
 
+import socket
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -8,13 +9,21 @@ from pathlib import Path
 import pytest
 
 from tanist.protocol import ResponseCode, encode_command
+from tanist.protocol.ha_autoswitch import (
+    MasterFrameDecoder,
+    MasterHandshake,
+    SlaveHandshake,
+    encode_slave_handshake,
+    encode_slave_report,
+)
 from tanist.store.diverged import diverged_folders, read_diverged, read_report
 from tests.support.attacked import wait_until
 from tests.support.group_senders import GroupSenders, bodies_at
+from tests.support.ha_pair import open_master
 from tests.support.replicated_log import ends_equal
 from tests.support.requests import TOPIC, send_request
 from tests.support.tanist_cluster import BrokerProcess
-from tests.support.tanist_group import GroupProcess
+from tests.support.tanist_group import NAME, GroupProcess
 from tests.support.wire import Wire
 
 SOME = 200
@@ -126,3 +135,27 @@ def test_sends_go_on_without_a_controller_and_a_master_that_dies_meanwhile_is_re
         group.wait_for_master(besides=old)
         senders.wait_for(SOME)
         old.restart()
+
+
+def test_a_slave_with_an_id_that_the_controller_never_gave_does_not_count(tmp_path: Path) -> None:
+    with GroupProcess(
+        tmp_path,
+        replicas=1,
+        haCompatibility="autoswitch",
+        haAllowedAddresses="127.0.0.1",
+        haCountedAddresses="127.0.0.1",
+    ) as group:
+        replica = group.master()
+        with open_master(replica.address) as master:
+            host, _, port = master.ha_address.rpartition(":")
+            with socket.create_connection((host, int(port)), timeout=10) as stranger:
+                stranger.sendall(encode_slave_handshake(SlaveHandshake(9)))
+                (told,) = MasterFrameDecoder().feed(stranger.recv(1 << 16))
+                assert isinstance(told, MasterHandshake)
+                stranger.sendall(encode_slave_report(told.log_end))
+                replica.process.wait_for_output("sync state set is refused", timeout_s=10)
+                # It acks nothing of what follows, and nobody waits for it.
+                assert [master.send().status for _ in range(3)] == ["SEND_OK"] * 3
+                assert len(master.status().links) == 1
+        assert group.view.group(NAME).not_in_sync_replicas == []
+        assert [member.broker_id for member in group.view.group(NAME).in_sync_replicas] == [1]

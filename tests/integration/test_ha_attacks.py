@@ -3,7 +3,6 @@
 The same attacks were played on a pair of Apache RocketMQ; docs/ha-port.md has both outcomes side by side.
 """
 
-import dataclasses
 import logging
 import socket
 import threading
@@ -18,7 +17,8 @@ import pytest
 from tanist.model.offsets import LogOffset
 from tanist.protocol.ha_hello import MAX_UNPROVEN_BYTES
 from tanist.protocol.ha_link import Ack, AckKind, Heartbeat, encode_ack, encode_data_header, encode_heartbeat
-from tests.support.attacked import Master, Sent, try_attack, wait_until
+from tests.support.attacked import Master, Sent, wait_until
+from tests.support.attacked_pair import PATIENCE_S, assert_in_vain, hurried
 from tests.support.fake_master import LIES, Lie, tell
 from tests.support.false_replicas import FalseMaster, FalseSlave
 from tests.support.ha_attacks import ATTACKS, HUGE, Attack, Ground, random_strings, report
@@ -34,7 +34,6 @@ from tests.support.ha_pair import (
 from tests.support.intruder import Intruder
 from tests.support.relay import Relay
 
-_PATIENCE_S = 10.0
 CLASSIC_ATTACKS: Final = [
     attack for attack in ATTACKS if "session" not in attack.name and attack.name != "one byte a second"
 ]
@@ -64,17 +63,6 @@ def classic_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         yield pair
 
 
-def ground_of(pair: Pair) -> Ground:
-    session = bytes(pair.cable.calls[0])
-    return Ground(log_start=FILE_BYTES, log_end=pair.master.status().log_end, session=session)
-
-
-def hurried(attack: Attack) -> Attack:
-    """The same, for a master that does not need a second to see what came."""
-    is_slow = attack.name == "one byte a second"
-    return attack if is_slow else dataclasses.replace(attack, pause_s=min(attack.pause_s, 0.1))
-
-
 @pytest.mark.behaviour("S5-11", "S5-14", "S5-17", "S5-18", "S5-19", "S5-20", "S5-21", "S5-24")
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 @pytest.mark.known_bug("RMQ #1893")
@@ -96,30 +84,10 @@ def test_only_allowed_addresses_may_speak_the_classic_way() -> None:
         assert_in_vain(pair, honest)
 
 
-def assert_in_vain(pair: Pair, attack: Attack) -> None:
-    ground = ground_of(pair)
-    before = pair.master.status()
-    seen = try_attack(pair.master, pair.cable, attack, ground, patience_s=_PATIENCE_S, listen_s=0.05)
-    calls = len(attack.calls(ground))
-    # Nothing was believed, and nothing was sent but a hello to who said hello.
-    assert (seen.believed, seen.lags, seen.in_sync_count) == ([], [], 1)
-    assert not seen.is_log_heard
-    assert seen.heard_bytes <= calls * MAX_UNPROVEN_BYTES
-    # The real slave keeps its connection and its place, and no send is answered on the intruder's word.
-    assert seen.beside_slave.status == "SEND_OK"
-    assert seen.is_slave_in_step
-    assert seen.without_slave.status == seen.after.status == "SLAVE_NOT_AVAILABLE"
-    # All its connections are closed by the master, and shown with the reason.
-    assert seen.closed_after_s is not None
-    after = pair.master.status()
-    assert after.refused_count == before.refused_count + calls
-    assert all(peer.reason for peer in after.refused[-calls:])
-
-
 def test_the_reason_what_came_and_from_where_are_shown(pair: Pair) -> None:
     with Intruder(pair.master.ha_address) as intruder:
         intruder.connect().sendall(b"999999999\r\n")
-        intruder.listen(_PATIENCE_S)
+        intruder.listen(PATIENCE_S)
         newest = pair.master.status().refused[-1]
         assert {newest.addr} == intruder.addresses
     assert newest.reason.startswith("no hello: ")
@@ -211,7 +179,7 @@ def flood(pair: Pair, *, seed: int) -> None:
     for said in random_strings(_FLOOD_COUNT, seed=seed):
         with Intruder(pair.master.ha_address) as intruder:
             intruder.connect().sendall(said)
-            intruder.listen(_PATIENCE_S)
+            intruder.listen(PATIENCE_S)
             assert intruder.heard == b""
 
 
@@ -229,7 +197,7 @@ def test_who_begins_late_has_no_more_time_to_prove_itself(pair: Pair) -> None:
         connection = intruder.connect()
         assert intruder.listen(2.0) >= 2.0
         connection.sendall(session[:5])
-        assert intruder.listen(_PATIENCE_S) < 2.5
+        assert intruder.listen(PATIENCE_S) < 2.5
 
 
 # Who lies to a slave.
@@ -242,8 +210,8 @@ def test_a_slave_follows_nobody_who_proves_nothing(pair: Pair, lie: Lie) -> None
         pair.cable.lead_to("{}:{}".format(*listener.getsockname()))
         connection, _ = listener.accept()
         with connection:
-            connection.settimeout(_PATIENCE_S)
-            heard, closed_after_s = tell(connection, lie.says(log_end), patience_s=_PATIENCE_S)
+            connection.settimeout(PATIENCE_S)
+            heard, closed_after_s = tell(connection, lie.says(log_end), patience_s=PATIENCE_S)
     assert closed_after_s is not None
     # It said who it is, and nothing about its log.
     assert len(heard) < MAX_UNPROVEN_BYTES

@@ -17,27 +17,10 @@ from tests.support.ha_pair import running_master, running_slave
 from tests.support.relay import Relay
 from tests.support.replicated_log import LogOnDisk, ends_equal, send_messages
 from tests.support.requests import TOPIC
-from tests.support.tls import certificate, key
+from tests.support.tls import HA_MASTER, ha_slave
 from tests.support.wire import Wire
 
 _LIMIT_BYTES = 1 << 20
-TLS_MASTER = {
-    "haSecret": "",
-    "haAuthentication": "tls",
-    "tlsServerCertPath": certificate("server"),
-    "tlsServerKeyPath": key("server"),
-    "tlsServerTrustCertPath": certificate("ca"),
-}
-
-
-def _tls_slave(name: str) -> dict[str, str]:
-    return {
-        "haSecret": "",
-        "haAuthentication": "tls",
-        "tlsClientCertPath": certificate(name),
-        "tlsClientKeyPath": key(name),
-        "tlsClientTrustCertPath": certificate("ca"),
-    }
 
 
 @contextmanager
@@ -135,17 +118,17 @@ def test_a_slave_that_promises_its_disk_acks_what_is_on_it(tmp_path: Path) -> No
 
 
 def test_two_sides_that_show_their_certificates_need_no_secret(tmp_path: Path) -> None:
-    with _pair(tmp_path, master=TLS_MASTER, slave=_tls_slave("client")) as (master, _):
+    with _pair(tmp_path, master=HA_MASTER, slave=ha_slave("client")) as (master, _):
         send_messages(master.address, 2000, first=0)
         master.wait_in_step()
     assert ends_equal(tmp_path / "master", tmp_path / "slave")
 
 
 def test_whoever_has_a_strangers_certificate_or_none_is_not_served(tmp_path: Path) -> None:
-    with running_master(TLS_MASTER | {"brokerRole": "ASYNC_MASTER"}) as master:
+    with running_master(HA_MASTER | {"brokerRole": "ASYNC_MASTER"}) as master:
         send_messages(master.address, 10, first=0)
         with Relay(master.ha_address) as cable:
-            for settings in (_tls_slave("stranger"), {}):
+            for settings in (ha_slave("stranger"), {}):
                 calls = len(cable.calls)
                 with running_slave(cable, settings) as slave:
                     wait_until(lambda calls=calls: len(cable.calls) >= calls + 2)

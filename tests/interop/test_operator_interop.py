@@ -1,6 +1,7 @@
 """RocketMQ's operator command against a Tanist broker, and what stock clients see of an operator's work."""
 
 import re
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -251,6 +252,28 @@ def test_clients_obey_a_permission_that_an_operator_changes(
         with clients.producer(address) as again:
             again.send(TOPIC, numbered(8, start=8))
         assert bodies(consumer.received(16)) == bodies(numbered(16))
+
+
+def test_where_only_writing_is_permitted_a_consumer_gets_nothing_until_reading_is(
+    clients: StockClients, own_names: NameServerProcess, tmp_path: Path
+) -> None:
+    address = own_names.address
+    with (
+        BrokerProcess(tmp_path / "broker", address, brokerPermission=2) as broker,
+        clients.producer(address) as producer,
+    ):
+        producer.send(TOPIC, numbered(8))
+        assert permission(address, TOPIC) == 2
+        with clients.push_consumer(address, "group", TOPIC) as consumer:
+            consumer.rebalance()
+            assert consumer.assigned() == {}
+            permitted_ms = time.time() * 1000
+            assert change(broker, brokerPermission=6).code == ResponseCode.SUCCESS
+            wait_until(lambda: permission(address, TOPIC) == 6)
+            consumer.rebalance()
+            received = consumer.received(8)
+        assert bodies(received) == bodies(numbered(8))
+        assert min(delivery.received_ms for delivery in received) >= permitted_ms
 
 
 def test_consumers_that_are_sent_to_a_slave_that_is_not_there_go_on_at_the_master(

@@ -56,7 +56,7 @@ def master_link(
         log=store.log,
         look_at_epochs=lambda: store.epochs if epochs is None else epochs,
         confirmed_to=confirmed_to or (lambda: store.log.log_end),
-        is_known=is_known,
+        may_come=is_known,
         file_bytes=FILE_BYTES,
         batch_bytes=batch_bytes,
         now_s=100.0,

@@ -22,3 +22,23 @@ ENFORCING = {
     "tlsClientTrustCertPath": certificate("ca"),
 }
 """A broker that speaks TLS alone."""
+
+HA_MASTER = {
+    "haSecret": "",
+    "haAuthentication": "tls",
+    "tlsServerCertPath": certificate("server"),
+    "tlsServerKeyPath": key("server"),
+    "tlsServerTrustCertPath": certificate("ca"),
+}
+"""A master whose slaves show their certificates."""
+
+
+def ha_slave(name: str) -> dict[str, str]:
+    """A slave that shows this certificate, and wants to see its master's."""
+    return {
+        "haSecret": "",
+        "haAuthentication": "tls",
+        "tlsClientCertPath": certificate(name),
+        "tlsClientKeyPath": key(name),
+        "tlsClientTrustCertPath": certificate("ca"),
+    }

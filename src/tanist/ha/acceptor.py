@@ -29,9 +29,8 @@ from tanist.ha.sending import Crcs, Sending
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_connection import SlaveConnection
 from tanist.ha.tables import FeedMaker
-from tanist.ha.tls_handshakes import tell_failed_handshakes
+from tanist.ha.tls_entrance import TlsEntrance
 from tanist.ha.told import ToldRefusals
-from tanist.ha.wire import UNKNOWN_PEER
 from tanist.protocol.ha_hello import HELLO_S, NONCE_BYTES
 from tanist.remoting import stop_listening
 from tanist.store import MessageStore
@@ -70,12 +69,6 @@ class Master:
     """Up to where all replicas in step hold the log; its end if not said."""
     on_newer_epoch: Callable[[int], None] | None = None
     """Called when a slave was told of a newer epoch than ours: another one is master now."""
-    is_known: Callable[[int], bool] | None = None
-    """Whether the group has a slave with this broker id; every id above 0 if not said.
-
-    Under a controller a broker does not say it: the controller tells only who is in the sync state set. One
-    with an id that was never given is served, and does not count: the controller refuses a set with it.
-    """
     notes: MasterNotes | None = None
     """Who hears what slaves of Tanist's note."""
 
@@ -99,8 +92,6 @@ class Acceptor:
     def __init__(self, master: Master, *, tls: ssl.SSLContext | None = None) -> None:
         self._master = master
         self._tls = tls
-        if tls is not None:
-            tell_failed_handshakes(tls, self._on_bad_tls)
         settings = master.settings
         self._sending = Sending(
             log=master.store.log,
@@ -123,12 +114,7 @@ class Acceptor:
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a port that is bound already."""
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: SlaveConnection(self, self._sending),
-            sock=bound,
-            ssl=self._tls,
-            ssl_handshake_timeout=HELLO_S if self._tls else None,
-        )
+        self._server = await asyncio.get_running_loop().create_server(self._make_protocol, sock=bound)
         host, port = bound.getsockname()[:2]
         _log.info("ha service started host=%s port=%d", host, port)
 
@@ -274,6 +260,10 @@ class Acceptor:
 
     # Inside
 
+    def _make_protocol(self) -> asyncio.Protocol:
+        connection = SlaveConnection(self, self._sending)
+        return connection if self._tls is None else TlsEntrance(connection, self._tls)
+
     def _monotonic_ms(self) -> int:
         """For ages: the wall clock may be set meanwhile."""
         return int(self._master.clock.monotonic_s() * 1000)
@@ -284,7 +274,7 @@ class Acceptor:
             log=master.store.log,
             look_at_epochs=lambda: master.store.epochs,
             confirmed_to=master.confirmed_to or (lambda: master.store.log.log_end),
-            is_known=self._may_come_unproven,
+            may_come=self._may_come_unproven,
             file_bytes=master.store.settings.mapped_file_size_commit_log,
             batch_bytes=master.settings.ha_transfer_batch_size,
             now_s=now_s,
@@ -293,15 +283,16 @@ class Acceptor:
         )
 
     def _may_come_unproven(self, broker_id: int) -> bool:
-        """Whether a peer is believed to be this slave without a proof: not beside one that has proven it."""
+        """Whether a peer is believed to be this slave without a proof: not beside one that has proven it.
+
+        Whether a controller ever gave this id is not asked (docs/adr/0006): who has one that it did not give
+        is served, and does not count, as the controller refuses a set with it.
+        """
         is_proven = any(
             replica.broker_id == broker_id and replica.dialect is Dialect.TANIST
             for replica in self._master.replicas
         )
-        if is_proven or broker_id == self._master.own_id:
-            return False
-        is_known = self._master.is_known
-        return is_known(broker_id) if is_known is not None else broker_id > MASTER_ID
+        return broker_id > MASTER_ID and broker_id != self._master.own_id and not is_proven
 
     def _look_at_log(self) -> MasterLog:
         store, log = self._master.store, self._master.store.log
@@ -324,16 +315,10 @@ class Acceptor:
             if connection.replica is before:
                 connection.close(CloseKind.REPLACED, f"it is connected anew from {replica.peer}")
 
-    def _on_bad_tls(self, reason: str) -> None:
-        self._tell_refused(UNKNOWN_PEER, CloseKind.BAD_TLS, reason, received="")
-
     def _note_refused(self, connection: SlaveConnection, kind: CloseKind, reason: str) -> None:
-        peer = connection.wire.peer
+        peer, received = connection.wire.peer, connection.first_bytes.hex()
         if connection.end is not None and connection.end.dialect is not Dialect.TANIST:
             self._note_rocketmq_refused(_host(peer))
-        self._tell_refused(peer, kind, reason, received=connection.first_bytes.hex())
-
-    def _tell_refused(self, peer: str, kind: CloseKind, reason: str, *, received: str) -> None:
         self._master.replicas.refuse(
             RefusedPeer(peer, f"{kind.value}: {reason}", received, self._master.clock.now_ms()),
             kind=kind.value,

@@ -64,8 +64,8 @@ class AutoswitchMasterLink:
     """Which master wrote what of the log, as it is known now."""
     confirmed_to: Callable[[], int]
     """Up to where all replicas in step hold the log now."""
-    is_known: Callable[[int], bool]
-    """Whether the group has a slave with this broker id."""
+    may_come: Callable[[int], bool]
+    """Whether a peer is believed to be the slave with this broker id."""
     file_bytes: int
     batch_bytes: int
     """The largest body of a frame."""
@@ -207,7 +207,7 @@ class AutoswitchMasterLink:
             # It grew impatient. The answer is on its way, and a second one it would take for a fault.
             is_same = handshake == self._handshake
             return [] if is_same else self._close(CloseKind.BAD_FRAME, f"{handshake} after {self._handshake}")
-        if not self.is_known(handshake.broker_id):
+        if not self.may_come(handshake.broker_id):
             return self._close(
                 CloseKind.REFUSED, f"this group has no slave with broker id {handshake.broker_id} to come so"
             )

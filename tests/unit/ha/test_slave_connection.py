@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 
 import pytest
@@ -19,6 +20,7 @@ from tanist.protocol.ha_link import MAX_NOTE_BYTES, encode_note, encode_table_ch
 from tests.support.conditions import turns, until
 from tests.support.fake_transport import FakeTransport
 from tests.support.links import Bytes, MasterSide, SlaveSide, epochs_of
+from tests.support.virtual_time import run_virtually, virtually_until
 
 _LOG = b"0123456789" * 100
 
@@ -261,6 +263,33 @@ def test_a_change_of_a_table_leaves_at_once_and_very_many_leave_together() -> No
         master.end()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("size_bytes", [100, 16 << 10])
+def test_no_change_of_a_table_waits_for_longer_than_two_hundred_milliseconds(size_bytes: int) -> None:
+    """However many there are: for two seconds one each millisecond, few or many times what leaves at once."""
+
+    async def run() -> float:
+        loop, feed = asyncio.get_running_loop(), _Feed()
+        wakes: list[Callable[[], None]] = []
+        master = _Master(lambda wake: (wakes.append(wake), feed)[1])
+        master.talk()
+        made_s: deque[float] = deque()
+        oldest_s = 0.0
+        for _ in range(2_000):
+            is_awake = bool(feed.changes)
+            feed.changes.append(bytes(size_bytes))
+            made_s.append(loop.time())
+            if not is_awake:
+                wakes[0]()
+            while len(made_s) > len(feed.changes):
+                oldest_s = max(oldest_s, loop.time() - made_s.popleft())
+            await asyncio.sleep(0.001)
+        oldest_s = max(oldest_s, await virtually_until(lambda: not feed.changes))
+        master.end()
+        return oldest_s
+
+    assert run_virtually(run()) <= 0.2
 
 
 def test_notes_wait_while_the_slave_takes_nothing_and_go_before_more_of_the_log() -> None:
