@@ -66,8 +66,9 @@ def _run(name: str, *, is_quick: bool) -> RowRecord:
     except PartnerMissing as missing:
         lack = str(missing)
     except Exception as failure:  # The other rows are not to be lost with this one.
-        lack = f"{type(failure).__name__}: {failure}"[:400]
-        print(f"{name} failed: {lack}", file=sys.stderr)
+        first_line, *_ = str(failure).splitlines() or [""]
+        lack = f"{type(failure).__name__}: {first_line}"
+        print(f"{name} failed: {type(failure).__name__}: {failure}", file=sys.stderr)
     return RowRecord(
         name=name,
         took_s=round(time.monotonic() - began_s, 1),

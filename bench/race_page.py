@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from bench.figures import OURS, Verdict
 from bench.race_plots import curve_plot, ratio_plot
 from bench.race_record import ROOT, Line, RaceRecord, RowRecord, line_of, read_record
@@ -95,11 +97,10 @@ def _section(row: RowRecord, plots: dict[str, str]) -> str:
 def _short(record: RaceRecord) -> str:
     """Of each main row the figures that have a goal."""
     lines = [
-        line_of(figure)
+        msgspec.structs.replace(line, what=f"{row.name}: {line.what}")
         for row in record.rows
         if row.name in _SHORT_ROWS
-        for figure in row.figures
-        if figure.goals and figure.is_more_better
+        for line in (line_of(figure) for figure in row.figures if figure.goals and figure.is_more_better)
     ]
     where = f"{record.machine['cores']} cores of {record.machine['cpu']}, commit {record.commit}"
     more = "All rows, the lost ones too: [docs/performance.md](docs/performance.md)."
