@@ -35,6 +35,7 @@ _LOW_P99 = 0.8
 _LOW_COST = 0.5
 _IDLE_S = 5.0
 _IDLE_PERCENT = 1.0
+_IDLE_MB = 120.0
 _LIMIT_S = 330.0
 
 _WORKS = (
@@ -65,7 +66,7 @@ def java_figures(home: Path, allowance: Allowance) -> list[Figure]:
             *_latency(sides, allowance),
             *(figure for work in _WORKS for figure in _sends(work, sides, allowance)),
             *_drains(sides, allowance),
-            _memory(sides),
+            *_memory(sides),
         ]
 
 
@@ -74,8 +75,12 @@ def _idle(sides: tuple[Side, Side], allowance: Allowance) -> list[Figure]:
     for side in sides:
         side.process.cpu_percent()
     time.sleep(allowance.amount(int(_IDLE_S * 1000)) / 1000)
-    seen = tuple(Series(side.name, (side.process.cpu_percent(),)) for side in sides)
-    return [Figure(_ROW, "an idle broker: CPU", "%", seen, goals=(Goal(_IDLE_PERCENT),))]
+    return [
+        _figure(
+            "an idle broker: CPU", "%", sides, lambda side: side.process.cpu_percent(), Goal(_IDLE_PERCENT)
+        ),
+        _figure("an idle broker: memory", "MB", sides, Side.resident_mb, Goal(_IDLE_MB)),
+    ]
 
 
 def _latency(sides: tuple[Side, Side], allowance: Allowance) -> list[Figure]:
@@ -114,10 +119,19 @@ def _drains(sides: tuple[Side, Side], allowance: Allowance) -> list[Figure]:
     return [figures[0], figures[-1]]
 
 
-def _memory(sides: tuple[Side, Side]) -> Figure:
-    seen = tuple(Series(side.name, (side.anonymous_mb(),)) for side in sides)
-    what = "memory at the end, without the pages of files"
-    return Figure(_ROW, what, "MB", seen, goals=(Goal(_LOW_COST, PEER),))
+def _memory(sides: tuple[Side, Side]) -> list[Figure]:
+    goal = Goal(_LOW_COST, PEER)
+    return [
+        _figure("memory at the end", "MB", sides, Side.resident_mb, goal),
+        _figure("memory at the end, without the pages of files", "MB", sides, Side.anonymous_mb, goal),
+    ]
+
+
+def _figure(
+    what: str, unit: str, sides: tuple[Side, Side], look: Callable[[Side], float], goal: Goal
+) -> Figure:
+    """What one look at each side shows."""
+    return Figure(_ROW, what, unit, tuple(Series(side.name, (look(side),)) for side in sides), goals=(goal,))
 
 
 def _turns(

@@ -120,6 +120,10 @@ class Side:
         with Wire(self._address) as wire:
             return sum(_queue_end(wire, topic, queue_id) for queue_id in range(QUEUES))
 
+    def resident_mb(self) -> float:
+        """All that it has in memory, the pages of mapped files among it."""
+        return self.process.memory_info().rss / 1e6
+
     def anonymous_mb(self) -> float:
         """Without the pages of mapped files, which the system takes back when it needs them."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
