@@ -10,7 +10,7 @@ from tanist.admin.cluster import consumer_connections, topic_route, topic_stats
 from tanist.admin.groups import all_producers
 from tanist.client.session.wire import Wire
 from tanist.clock import Clock
-from tanist.console.access.audit import AuditLog
+from tanist.console.access.audit import AuditEntry, AuditLog
 from tanist.console.access.login_limit import LoginLimit
 from tanist.console.access.sessions import SessionStore
 from tanist.console.access.users import Users
@@ -19,6 +19,7 @@ from tanist.console.certificates import CertificateDesk
 from tanist.console.change_desk import ChangeDesk
 from tanist.console.errors import NotSeenYet, Unknown
 from tanist.console.message_desk import MessageDesk
+from tanist.console.page_watch import Ask, PageWatch
 from tanist.console.reset_desk import ResetDesk
 from tanist.console.views.brokers import BrokerPage, broker_page
 from tanist.console.views.groups import GroupPage, group_page, groups_of_topic, is_known_group
@@ -65,8 +66,24 @@ class Desk:
         self.changes = ChangeDesk(self.wire, self.clock)
         self.watcher.observe(self.alarms.on_snapshot)
         self.watcher.observe(self._on_roles)
+        self.watcher.observe(PageWatch(self._pages(), is_open=self.watcher.is_open).on_snapshot)
 
-    def _on_roles(self, snapshot: Snapshot) -> dict[str, str]:
+    def _pages(self) -> dict[str, Ask]:
+        """The pages whose data is in no look at the cluster."""
+        pages: dict[str, Ask] = {
+            "resets": lambda snapshot: self.resets.list(name_server=snapshot.name_server),
+            "audit": self._audited,
+        }
+        if self.control is not None:
+            pages["machine"] = lambda _: self.order(Act.STATUS)
+        if (certificates := self.certificates) is not None:
+            pages["certificates"] = lambda _: asyncio.to_thread(certificates.list)
+        return pages
+
+    async def _audited(self, _snapshot: Snapshot) -> list[AuditEntry]:
+        return self.audit.last
+
+    async def _on_roles(self, snapshot: Snapshot) -> dict[str, str]:
         self.roles.on_snapshot(snapshot)
         return {}
 
