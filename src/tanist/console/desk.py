@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from tanist.admin.cluster import consumer_connections, topic_route, topic_stats
 from tanist.admin.groups import all_producers
+from tanist.admin.message_search import Holder, groups_of
 from tanist.client.session.wire import Wire
 from tanist.clock import Clock
 from tanist.console.access.audit import AuditEntry, AuditLog
@@ -106,7 +107,7 @@ class Desk:
         return page
 
     async def topic(self, topic: str) -> TopicPage:
-        """One topic: a question to the name server, and one to each replica group that has it."""
+        """One topic: a question to the name server, and three to each replica group that has it."""
         snapshot = await self.snapshot()
         row = topic_row(snapshot, topic)
         if row is None:
@@ -125,8 +126,22 @@ class Desk:
             )
         )
         tables = dict(zip((look.name for look in speakers), stats, strict=True))
-        groups, producers = groups_of_topic(snapshot, topic), await self._producers(speakers)
+        groups = sorted({*groups_of_topic(snapshot, topic), *await self._consuming(speakers, topic)})
+        producers = await self._producers(speakers)
         return topic_page(snapshot, row, route, tables, groups=groups, producers=producers)
+
+    async def _consuming(self, brokers: Sequence[BrokerLook], topic: str) -> set[str]:
+        """The groups that these have members or offsets of in a topic, as far as they tell."""
+        told = await asyncio.gather(
+            *(
+                self._told(
+                    ("consuming", look.address, topic),
+                    lambda look=look: groups_of(self.wire, Holder(look.name, look.address), topic),
+                )
+                for look in brokers
+            )
+        )
+        return {group for groups in told if not isinstance(groups, str) for group in groups}
 
     async def _producers(self, brokers: Sequence[BrokerLook]) -> list[str]:
         """The producer groups that are connected to these, as far as they tell."""
