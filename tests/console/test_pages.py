@@ -196,12 +196,12 @@ def send_and_find(page: Page) -> str:
     page.get_by_label("Queues on each broker").fill("1")
     # The next page listens only after the console has seen the topic: it is told all the same that it is old.
     held: list[Route] = []
-    page.route("**/events", lambda route: held.append(route))  # noqa: PLW0108 - a built-in takes no mark
+    page.route("**/events?*", lambda route: held.append(route))  # noqa: PLW0108 - a built-in takes no mark
     page.get_by_role("button", name="Make it so").click()
     expect(page.get_by_role("status")).to_contain_text(f"{_TOPIC} has 1 queue on")
     wait_until(lambda: page.request.get(f"/api/v1/topics/{_TOPIC}").ok and bool(held), pause_s=0.1)
     held[-1].continue_()
-    page.unroute("**/events")
+    page.unroute("**/events?*")
     page.get_by_role("link", name=_TOPIC).click()
     page.get_by_text("Send a test message").click()
     page.get_by_label("Keys, separated by blanks").fill(_KEY)

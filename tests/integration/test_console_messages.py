@@ -50,6 +50,22 @@ async def _story(folder: Path) -> None:
         await _changes_topics(console, broker.address)
         # Consumers commit every few seconds.
         await _knows_who_consumed(browser, receipt.offset_id)
+        await _shows_who_broadcasts(browser, broker.namesrv, folder)
+
+
+async def _shows_who_broadcasts(browser: Browser, name_server: str, folder: Path) -> None:
+    """A group that keeps its offsets to itself is shown with its topic while it is online."""
+    screens = Consumer(
+        group="screens", namesrv=name_server, topics={TOPIC: "*"}, broadcasting=True, offsets_dir=folder
+    )
+
+    async def is_shown() -> bool:
+        return "screens" in (await browser.get(f"/api/v1/topics/{TOPIC}")).json["groups"]
+
+    assert not await is_shown()
+    async with screens:
+        await until_found(is_shown, True)
+        assert 'href="/groups/screens"' in (await browser.get(f"/topics/{TOPIC}")).text
 
 
 async def _finds_messages(browser: Browser, message_id: str, offset_id: str) -> None:

@@ -101,6 +101,7 @@ async def _move(browser: Browser, plan: str, moved: asyncio.Event, desk: Desk) -
     preview = await browser.get(page)
     assert f"{GROUP} in {TOPIC} to earliest" in preview.words
     assert "Nothing is changed yet" in preview.words
+    assert 'data-view="groups resets"' in preview.text
 
     await browser.post(f"{page}/apply", {"csrf": csrf, "confirm": "another"})
     assert "Not done: type billing" in (await browser.get(page)).words

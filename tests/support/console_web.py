@@ -69,18 +69,23 @@ class _Users(Users):
 class PlayedConsole:
     """A console that saw this of its cluster, and ``before`` that, and reaches brokers over ``wire``."""
 
+    desk: Desk
+    """While somebody looks at it."""
+
     def __init__(
         self,
         seen: Snapshot | None,
         wire: PlayedWire | None = None,
         *,
         before: Snapshot | None = None,
+        control: Path | None = None,
         is_local: bool = False,
         proxies: Collection[str] = (),
     ) -> None:
         self.clock = FakeClock(now_ms=NOW_MS)
         self._seen, self._before = seen, before
         self._is_local = is_local
+        self._control = control
         self._proxies = proxies
         self._wire = wire or PlayedWire()
         self.audit = AuditLog()
@@ -115,8 +120,10 @@ class PlayedConsole:
                 audit=self.audit,
                 resets=ResetDesk(cast("Wire", self._wire), Path(self._plans.name), self.clock, lookups),
                 clock=self.clock,
+                control=self._control,
                 certificates=CertificateDesk(self.results, self.clock),
             )
+            self.desk = desk
             if self._before is not None:
                 desk.roles.on_snapshot(self._before)
             async with watcher.watching():

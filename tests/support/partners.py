@@ -92,6 +92,11 @@ def _find_spark() -> None:
     java_tool("java")
 
 
+def _find_systemd() -> None:
+    if shutil.which("systemd-analyze") is None:
+        raise PartnerMissing("systemd-analyze is missing: install systemd, then run make test again")
+
+
 _FINDERS: dict[str, Callable[[], object]] = {
     "arrow": _find_arrow,
     "java": _find_java,
@@ -99,6 +104,7 @@ _FINDERS: dict[str, Callable[[], object]] = {
     "native": _find_native,
     "spark": _find_spark,
     "chromium": chromium,
+    "systemd": _find_systemd,
 }
 
 

@@ -26,7 +26,7 @@ class AlarmDesk:
         self.webhook = webhook
         self._version = 0
 
-    def on_snapshot(self, snapshot: Snapshot) -> Mapping[str, str]:
+    async def on_snapshot(self, snapshot: Snapshot) -> Mapping[str, str]:
         """Judge, tell, and say whether the page looks otherwise now."""
         before = len(self.board.current)
         events = self.board.on_snapshot(snapshot)

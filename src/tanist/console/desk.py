@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from tanist.admin.cluster import consumer_connections, topic_route, topic_stats
 from tanist.admin.groups import all_producers
+from tanist.admin.message_search import Holder, groups_of
 from tanist.client.session.wire import Wire
 from tanist.clock import Clock
-from tanist.console.access.audit import AuditLog
+from tanist.console.access.audit import AuditEntry, AuditLog
 from tanist.console.access.login_limit import LoginLimit
 from tanist.console.access.sessions import SessionStore
 from tanist.console.access.users import Users
@@ -19,6 +20,7 @@ from tanist.console.certificates import CertificateDesk
 from tanist.console.change_desk import ChangeDesk
 from tanist.console.errors import NotSeenYet, Unknown
 from tanist.console.message_desk import MessageDesk
+from tanist.console.page_watch import Ask, PageWatch
 from tanist.console.reset_desk import ResetDesk
 from tanist.console.views.brokers import BrokerPage, broker_page
 from tanist.console.views.groups import GroupPage, group_page, groups_of_topic, is_known_group
@@ -65,8 +67,24 @@ class Desk:
         self.changes = ChangeDesk(self.wire, self.clock)
         self.watcher.observe(self.alarms.on_snapshot)
         self.watcher.observe(self._on_roles)
+        self.watcher.observe(PageWatch(self._pages(), is_open=self.watcher.is_open).on_snapshot)
 
-    def _on_roles(self, snapshot: Snapshot) -> dict[str, str]:
+    def _pages(self) -> dict[str, Ask]:
+        """The pages whose data is in no look at the cluster."""
+        pages: dict[str, Ask] = {
+            "resets": lambda snapshot: self.resets.list(name_server=snapshot.name_server),
+            "audit": self._audited,
+        }
+        if self.control is not None:
+            pages["machine"] = lambda _: self.order(Act.STATUS)
+        if (certificates := self.certificates) is not None:
+            pages["certificates"] = lambda _: asyncio.to_thread(certificates.list)
+        return pages
+
+    async def _audited(self, _snapshot: Snapshot) -> list[AuditEntry]:
+        return self.audit.last
+
+    async def _on_roles(self, snapshot: Snapshot) -> dict[str, str]:
         self.roles.on_snapshot(snapshot)
         return {}
 
@@ -89,7 +107,7 @@ class Desk:
         return page
 
     async def topic(self, topic: str) -> TopicPage:
-        """One topic: a question to the name server, and one to each replica group that has it."""
+        """One topic: a question to the name server, and three to each replica group that has it."""
         snapshot = await self.snapshot()
         row = topic_row(snapshot, topic)
         if row is None:
@@ -108,8 +126,22 @@ class Desk:
             )
         )
         tables = dict(zip((look.name for look in speakers), stats, strict=True))
-        groups, producers = groups_of_topic(snapshot, topic), await self._producers(speakers)
+        groups = sorted({*groups_of_topic(snapshot, topic), *await self._consuming(speakers, topic)})
+        producers = await self._producers(speakers)
         return topic_page(snapshot, row, route, tables, groups=groups, producers=producers)
+
+    async def _consuming(self, brokers: Sequence[BrokerLook], topic: str) -> set[str]:
+        """The groups that these have members or offsets of in a topic, as far as they tell."""
+        told = await asyncio.gather(
+            *(
+                self._told(
+                    ("consuming", look.address, topic),
+                    lambda look=look: groups_of(self.wire, Holder(look.name, look.address), topic),
+                )
+                for look in brokers
+            )
+        )
+        return {group for groups in told if not isinstance(groups, str) for group in groups}
 
     async def _producers(self, brokers: Sequence[BrokerLook]) -> list[str]:
         """The producer groups that are connected to these, as far as they tell."""

@@ -133,8 +133,11 @@ class MessageDesk:
         topic = dlq_topic(group)
         if not self._holders(snapshot, topic):
             return messages_view([], {}, max_count=MAX_MESSAGES)
+        tables = [look.tables.dead_letters.get(group) for look in snapshot.brokers]
+        total = sum(found.total_count for found in tables if found is not None)
+        # A page that is told of new ones is not shown what was found before.
         return await self._once(
-            ("messages", topic, *map(str, span)), lambda: self._by_time(snapshot, topic, span)
+            ("dead letters", topic, str(total), *map(str, span)), lambda: self._by_time(snapshot, topic, span)
         )
 
     async def walk_dead_letters(

@@ -21,6 +21,7 @@ from tanist.clock import Clock
 from tanist.console.views.resets import ResetPage, Resets, reset_page, resets_view
 from tanist.console.watching.lookups import Lookups
 from tanist.errors import MQError
+from tanist.protocol.bodies.reset import ResetOrderView
 
 _PLAN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 _WAIT_S = 3.0
@@ -45,7 +46,9 @@ class ResetDesk:
         self._clock = clock
         self._lookups = lookups
         self._changes = 0
-        """How often somebody here changed something: what was looked up before is old then."""
+        """How often somebody changed something, here or elsewhere: what was looked up before is old then."""
+        self._orders: list[ResetOrderView] = []
+        """As they were listed last."""
 
     async def plan(
         self, name_server: str, *, group: str, topic: str, target: str, caller: str, reason: str
@@ -152,6 +155,9 @@ class ResetDesk:
         listed = await self._lookups.find(
             ("orders", name_server, str(self._changes)), lambda: all_orders(self._wire, name_server)
         )
+        if listed.orders != self._orders:
+            self._orders = listed.orders
+            self._changes += 1
         plans = [path.stem for path in self._folder.glob("*.json") if _PLAN_ID.fullmatch(path.stem)]
         failures = {name: str(error) for name, error in listed.failures.items()}
         return resets_view(listed.orders, failures, plans)

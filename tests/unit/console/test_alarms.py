@@ -220,7 +220,7 @@ def run_webhook(
         hook = Webhook("http://hooks.test/a?token=1", FakeClock(), secret="the secret", post=post)
         desk = AlarmDesk(hook)
         for second in (0, 4):
-            desk.on_snapshot(at(dead_master(), second))
+            await desk.on_snapshot(at(dead_master(), second))
         running = asyncio.ensure_future(hook.run())
         await until(lambda: hook.view.told_count + hook.view.failed_count == 1)
         running.cancel()

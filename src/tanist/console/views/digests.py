@@ -30,7 +30,9 @@ def digests(snapshot: Snapshot) -> dict[str, str]:
     """A short text for each view, which is another if the view shows something else."""
     # When it was looked is part of every view, and nothing that has changed.
     still = msgspec.structs.replace(snapshot, taken_ms=0, call_count=0)
-    return {
-        name: hashlib.blake2b(msgspec.json.encode(make(still)), digest_size=8).hexdigest()
-        for name, make in _MAKERS.items()
-    }
+    return {name: digest_of(make(still)) for name, make in _MAKERS.items()}
+
+
+def digest_of(shown: object) -> str:
+    """A short text that is another if something else is shown."""
+    return hashlib.blake2b(msgspec.json.encode(shown), digest_size=8).hexdigest()

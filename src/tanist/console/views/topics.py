@@ -81,7 +81,7 @@ class TopicPage(View, frozen=True, kw_only=True):
     queue_failures: list[str]
     message_count: int
     groups: list[str]
-    """The groups that have offsets in it."""
+    """The groups that have offsets in it, or members that want it."""
     producers: list[str]
     """The producer groups that are connected to its brokers; none of them says what it sends to."""
 

@@ -6,7 +6,8 @@ looks, and now and then while nobody does, so that the charts have a past.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 
 from tanist.clock import Clock
@@ -24,7 +25,7 @@ READY_S = 3 * UNWATCHED_S
 
 Look = Callable[..., Awaitable[Snapshot]]
 Digests = Callable[[Snapshot], Mapping[str, str]]
-Observer = Callable[[Snapshot], Mapping[str, str]]
+Observer = Callable[[Snapshot], Awaitable[Mapping[str, str]]]
 """Is shown each look, and says how views of its own look now, as digests do."""
 
 
@@ -43,6 +44,8 @@ class Watcher:
         self._hurry = asyncio.Event()
         self._watched_s = clock.monotonic_s()
         self._listeners = 0
+        self._open: Counter[str] = Counter()
+        """How often each view lies open."""
         self._is_thorough_next = True
         self.is_closed = False
 
@@ -96,9 +99,19 @@ class Watcher:
             except TimeoutError:
                 return
 
-    async def changes(self, *, heartbeat_s: float) -> AsyncGenerator[Mapping[str, str] | None]:
-        """The digests of all views, at once and whenever one has changed; None if nothing did for so long."""
+    def is_open(self, view: str) -> bool:
+        """Whether somebody who listens has this view before him."""
+        return self._open[view] > 0
+
+    async def changes(
+        self, *, heartbeat_s: float, views: Collection[str] = ()
+    ) -> AsyncGenerator[Mapping[str, str] | None]:
+        """The digests of all views, at once and whenever one has changed; None if nothing did for so long.
+
+        ``views`` are those that lie open before who listens.
+        """
         self._listeners += 1
+        self._open.update(views)
         self.touch()
         told: Mapping[str, str] = {}
         try:
@@ -110,6 +123,7 @@ class Watcher:
                 yield None if not await self._wait(told, heartbeat_s) else (told := self._told)
         finally:
             self._listeners -= 1
+            self._open -= Counter(views)
             self.touch()
 
     async def _wait(self, told: Mapping[str, str], timeout_s: float) -> bool:
@@ -161,7 +175,7 @@ class Watcher:
         self._recorder.on_snapshot(snapshot)
         told = dict(self._digest(snapshot))
         for observer in self._observers:
-            told |= observer(snapshot)
+            told |= await observer(snapshot)
         async with self._changed:
             self._snapshot = snapshot
             self._told = told

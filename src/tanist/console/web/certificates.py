@@ -28,7 +28,7 @@ async def look(request: Request) -> Results:
 
 @viewers
 async def show(request: Request) -> Response:
-    return page(request, "certificates.html", view=await look(request))
+    return page(request, "certificates.html", view=await look(request), live="certificates")
 
 
 @viewers

@@ -12,6 +12,8 @@ from tanist.console.web.guard import COOKIE, desk_of, viewers
 
 HEARTBEAT_S = 15.0
 MAX_STREAMS = 200
+MAX_VIEWS = 4
+"""Of one page."""
 
 
 class Streams:
@@ -32,9 +34,10 @@ async def stream(request: Request) -> Response:
 async def _events(request: Request, streams: Streams) -> AsyncGenerator[bytes]:
     desk = desk_of(request)
     token = request.cookies.get(COOKIE)
+    views = request.query_params.get("views", "").split()[:MAX_VIEWS]
     streams.count += 1
     try:
-        async with aclosing(desk.watcher.changes(heartbeat_s=HEARTBEAT_S)) as changes:
+        async with aclosing(desk.watcher.changes(heartbeat_s=HEARTBEAT_S, views=views)) as changes:
             async for digests in changes:
                 # A page that lies open does not keep its user logged in, and hears no more when he is not.
                 if desk.sessions.find(token, now_s=desk.clock.monotonic_s(), is_use=False) is None:

@@ -114,7 +114,15 @@ async def show_dead_letters_of(request: Request) -> Response:
     if view.found.is_cut and view.found.messages:
         more = "?" + urlencode({**asked, "begin": str(view.found.messages[-1].stored_ms)})
     query = urlencode(asked)
-    return page(request, "dead_letters_of.html", view=view, asked=asked, query=query, more=more)
+    return page(
+        request,
+        "dead_letters_of.html",
+        live="dead-letters",
+        view=view,
+        asked=asked,
+        query=query,
+        more=more,
+    )
 
 
 @viewers

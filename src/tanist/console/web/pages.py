@@ -73,7 +73,7 @@ async def show_group(request: Request) -> Response:
 @viewers
 async def show_machine(request: Request) -> Response:
     view = await desk_of(request).order(Act.STATUS)
-    return page(request, "machine.html", view=view, live="brokers")
+    return page(request, "machine.html", view=view, live="machine")
 
 
 @viewers
@@ -84,7 +84,7 @@ async def show_alarms(request: Request) -> Response:
 
 @operators
 async def show_audit(request: Request) -> Response:
-    return page(request, "audit.html", entries=desk_of(request).audit.last)
+    return page(request, "audit.html", entries=desk_of(request).audit.last, live="audit")
 
 
 ROUTES: list[BaseRoute] = [

@@ -57,12 +57,12 @@ async def look_one(request: Request) -> ResetPage:
 @viewers
 async def show_list(request: Request) -> Response:
     wish = {name: request.query_params.get(name, "") for name in ("group", "topic")}
-    return page(request, "resets.html", view=await look_list(request), wish=wish)
+    return page(request, "resets.html", view=await look_list(request), wish=wish, live="resets")
 
 
 @viewers
 async def show_one(request: Request) -> Response:
-    return page(request, "reset.html", view=await look_one(request), live="groups")
+    return page(request, "reset.html", view=await look_one(request), live="groups resets")
 
 
 @operators

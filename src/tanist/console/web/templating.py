@@ -1,5 +1,6 @@
 """Pages from templates. Everything that is put into one is escaped."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class LiveView:
-    """Which view a page shows, and how that was when the page was asked for.
+    """Which views a page shows, with blanks between them, and how they were when the page was asked for.
 
     A look that ends while the browser loads the page is news to it: who shows the page compares this with
     what he is told first.
@@ -51,12 +52,16 @@ def _environment() -> Environment:
     return environment
 
 
+def _live_view(live: str, digests: Mapping[str, str]) -> LiveView:
+    return LiveView(live, " ".join(digests.get(name, "") for name in live.split()))
+
+
 def page(
     request: Request, template: str, *, status: int = 200, live: str | None = None, **values: Any
 ) -> HTMLResponse:
     """Render a page for whoever asks: the layout shows who that is, and what is to be told once.
 
-    ``live`` is the view that the page shows, if it is one that changes while it is looked at.
+    ``live`` is the view that the page shows, if it is one that changes while it is looked at, or several.
     """
     session = request.scope.get("session")
     desk = request.app.state.desk
@@ -72,7 +77,7 @@ def page(
             has_certificates=desk.certificates is not None,
             alarm_count=desk.alarms.board.firing_count,
             version=__version__,
-            live_view=None if live is None else LiveView(live, request.scope["digests"].get(live, "")),
+            live_view=None if live is None else _live_view(live, request.scope["digests"]),
             **values,
         )
     )

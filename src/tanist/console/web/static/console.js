@@ -24,7 +24,9 @@
 
   function isOld() {
     const live = document.getElementById("live");
-    return live !== null && told !== null && (told[live.dataset.view] || "") !== live.dataset.digest;
+    if (live === null || told === null) return false;
+    const digests = live.dataset.view.split(" ").map((view) => told[view] || "");
+    return digests.join(" ") !== live.dataset.digest;
   }
 
   function isFilledIn(field) {
@@ -52,8 +54,9 @@
 
   function listen() {
     const dot = document.getElementById("dot");
-    if (!document.getElementById("live")) return;
-    const source = new EventSource("/events");
+    const live = document.getElementById("live");
+    if (!live) return;
+    const source = new EventSource(`/events?views=${encodeURIComponent(live.dataset.view)}`);
     source.addEventListener("views", (event) => {
       told = JSON.parse(event.data);
       if (dot) {
