@@ -4,8 +4,8 @@ import pytest
 
 from tanist.sim.group.machines import Machines
 from tanist.sim.group.troubles import Kind
-from tanist.sim.group.walk import History, shortest, walk
-from tanist.sim.shrinking import shrink
+from tanist.sim.group.walk import History, walk
+from tanist.sim.shrinking import shortest, shrink
 from tests.support.group_mutants import BelievesAnyAck
 
 SEEDS = range(300)
@@ -24,7 +24,7 @@ def test_of_a_broken_history_only_the_troubles_are_left_that_it_needs() -> None:
     mutant = Machines(master_link=BelievesAnyAck)
     whole = next(history for seed in SEEDS if _is_long(history := walk(seed, machines=mutant)))
     assert whole.broken is not None
-    found = shortest(whole.seed, machines=mutant)
+    found = shortest(lambda troubles: walk(whole.seed, machines=mutant, troubles=troubles))
     assert found.broken is not None
     assert found.broken[:3] == whole.broken[:3]
     assert [trouble.kind for trouble in found.troubles] == [Kind.FORGE]
@@ -36,7 +36,7 @@ def _is_long(history: History) -> bool:
 
 
 def test_a_sound_history_is_not_shrunk() -> None:
-    assert shortest(0) == walk(0)
+    assert shortest(lambda troubles: walk(0, troubles=troubles)) == walk(0)
 
 
 def test_what_is_needed_together_is_kept() -> None:

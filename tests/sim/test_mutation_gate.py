@@ -16,7 +16,9 @@ from tanist.sim.reading.registry import PlayedRegistry
 from tanist.sim.reading.walk import LATE_CLAIMS, LATE_LIVES
 from tanist.sim.reading.walk import walk as reading_walk
 from tanist.sim.reign import run_history
-from tests.support import group_mutants, mutants
+from tanist.sim.reset import machines as reset_machines
+from tanist.sim.reset.walk import walk as reset_walk
+from tests.support import group_mutants, mutants, reset_mutants
 
 SEEDS = 2000
 
@@ -54,6 +56,15 @@ def _reading(seed: int, **parts: object) -> Planted:
     return Planted(
         lambda each: reading_walk(each, **parts).broken,  # pyright: ignore[reportArgumentType]
         lambda each: reading_walk(each, **troubles).broken,  # pyright: ignore[reportArgumentType]
+        seed,
+    )
+
+
+def _reset(seed: int, **parts: object) -> Planted:
+    machines = reset_machines.Machines(**parts)  # pyright: ignore[reportArgumentType]
+    return Planted(
+        lambda each: reset_walk(each, machines=machines).broken,
+        lambda each: reset_walk(each).broken,
         seed,
     )
 
@@ -116,6 +127,13 @@ GATE = {
     "a slave follows offsets before it knows": _reading(68, make_slave=mutants.TakesOldOffsets),
     "a slave says that it is not read before it knows": _reading(
         6, make_slave=mutants.SpeaksTooSoon, troubles=LATE_LIVES
+    ),
+    "an order moves other groups too": _reset(2, reset_handler=reset_mutants.MovesAllGroups),
+    "a broadcasting member that has taken no queue follows no order": _reset(
+        21, resets=reset_mutants.MovesWhatItHas
+    ),
+    "a crash takes back an order that was acknowledged": _reset(
+        94, set_unsaved=reset_mutants.set_what_stands_as_found
     ),
 }
 
