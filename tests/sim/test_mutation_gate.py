@@ -128,6 +128,9 @@ GATE = {
     "a slave says that it is not read before it knows": _reading(
         6, make_slave=mutants.SpeaksTooSoon, troubles=LATE_LIVES
     ),
+    "a master takes back less than it had itself": _reading(
+        88, make_master=mutants.TakesLess, troubles=LATE_LIVES
+    ),
     "an order moves other groups too": _reset(2, reset_handler=reset_mutants.MovesAllGroups),
     "a broadcasting member that has taken no queue follows no order": _reset(
         21, resets=reset_mutants.MovesWhatItHas
