@@ -1,4 +1,4 @@
-"""Hundreds of histories of groups under a controller, and what a broken one is shrunk to."""
+"""A thousand histories of groups under a controller, and what a broken one is shrunk to."""
 
 import pytest
 
@@ -7,13 +7,15 @@ from tanist.sim.group.troubles import Kind
 from tanist.sim.group.walk import History, walk
 from tanist.sim.shrinking import shortest, shrink
 from tests.support.group_mutants import BelievesAnyAck
+from tests.support.sim_seeds import GROUP
 
-SEEDS = range(300)
+HALF = len(GROUP) // 2
 
 
 @pytest.mark.takes(15)
-def test_in_no_history_a_rule_is_broken_and_all_groups_end_with_one_log() -> None:
-    histories = [walk(seed) for seed in SEEDS]
+@pytest.mark.parametrize("seeds", [GROUP[:HALF], GROUP[HALF:]], ids=["first half", "second half"])
+def test_in_no_history_a_rule_is_broken_and_all_groups_end_with_one_log(seeds: range) -> None:
+    histories = [walk(seed) for seed in seeds]
     assert [(each.seed, each.broken) for each in histories if each.broken is not None] == []
     # There are several reigns in most of them, and messages are acknowledged.
     assert sum(history.switches for history in histories) > 1.5 * len(histories)
@@ -22,7 +24,7 @@ def test_in_no_history_a_rule_is_broken_and_all_groups_end_with_one_log() -> Non
 
 def test_of_a_broken_history_only_the_troubles_are_left_that_it_needs() -> None:
     mutant = Machines(master_link=BelievesAnyAck)
-    whole = next(history for seed in SEEDS if _is_long(history := walk(seed, machines=mutant)))
+    whole = next(history for seed in GROUP if _is_long(history := walk(seed, machines=mutant)))
     assert whole.broken is not None
     found = shortest(lambda troubles: walk(whole.seed, machines=mutant, troubles=troubles))
     assert found.broken is not None

@@ -6,14 +6,13 @@
 import pytest
 
 from tanist.sim.reset.walk import walk
-
-SEEDS = range(100)
+from tests.support.sim_seeds import RESET
 
 
 @pytest.mark.takes(8)
 @pytest.mark.known_bug("stuck reset")
 def test_in_no_history_a_member_is_stuck_or_goes_on_elsewhere_than_was_ordered() -> None:
-    histories = [walk(seed) for seed in SEEDS]
+    histories = [walk(seed) for seed in RESET]
     assert [(each.seed, each.broken) for each in histories if each.broken is not None] == []
     # Several orders in most of them, and masters that are replaced in between.
     assert sum(history.order_count for history in histories) > 2 * len(histories)
