@@ -1,148 +1,48 @@
 """Both brokers of a group around the real orders: their handlers, tables and chores. Pulls are played."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 
 from tanist.broker.clients import ClientTable
 from tanist.broker.handlers import clients as client_handlers
-from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
-from tanist.broker.pull_progress import PullProgress
 from tanist.broker.resets import carrying
-from tanist.broker.resets.corrections import Corrections
 from tanist.broker.resets.corrections import Place as Reader
-from tanist.broker.resets.order_file import OrderFile, SavedOrders, decode_order, encode_order
-from tanist.broker.resets.table import OrderTable
+from tanist.broker.resets.order_file import decode_order, encode_order
 from tanist.broker.settings import BrokerRole, BrokerSettings
 from tanist.broker.slave_role import without_writes
 from tanist.broker.state import BrokerState
-from tanist.errors import DiskFull, ResponseError
-from tanist.model.groups import SubscriptionGroupConfig
+from tanist.errors import ResponseError
 from tanist.model.message import Message
 from tanist.model.offsets import QueueOffset
-from tanist.model.topics import TopicConfig
 from tanist.protocol.bodies.sync import ConsumerOffsetTable
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse
 from tanist.protocol.record import encode_record
 from tanist.sim.clockwork import Process
-from tanist.sim.reset.around import BROKER, QUEUES, Around
+from tanist.sim.reset.around import BROKER, Around
 from tanist.sim.reset.links import End, Place
 from tanist.sim.reset.loop import PlayedClock
+from tanist.sim.reset.tables import (
+    Groups,
+    PlayedDisk,
+    PlayedOffsetFile,
+    PlayedOrderFile,
+    PlayedState,
+    Queues,
+    Topics,
+)
 
-_TableT = TypeVar("_TableT")
 _SAVE_OFFSETS_S = 5.0
 _SAVE_ORDERS_S = 1.0
 _SCAN_S = 10.0
 _FEED_S = 0.02
 _STORE_HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
-
-
-class _Disk:
-    """Whether there is room on it."""
-
-    is_full = False
-
-    def check(self) -> None:
-        if self.is_full:
-            raise DiskFull("the disk", 1)
-
-
-class _OffsetFile(Generic[_TableT]):
-    """The file of offsets: what was saved last."""
-
-    def __init__(self, disk: _Disk, empty: _TableT) -> None:
-        self._disk = disk
-        self._kept = empty
-
-    def load(self) -> _TableT:
-        return self._kept
-
-    def save(self, table: _TableT) -> None:
-        self._disk.check()
-        self._kept = table
-
-
-class _OrderFile(OrderFile):
-    """The file of orders, as bytes. The log beside it is nobody's business here."""
-
-    def __init__(self, disk: _Disk) -> None:
-        self._disk = disk
-        self._version = 0
-        self._kept: list[bytes] = []
-
-    def load(self) -> SavedOrders:
-        return SavedOrders(version=self._version, orders=[decode_order(order) for order in self._kept])
-
-    def save(self, number: int, version: int, orders: Any, audit: Any) -> None:  # noqa: ARG002
-        self._disk.check()
-        self._version, self._kept = version, [*orders]
-
-
-@dataclass(slots=True)
-class _State:
-    """As much of a broker's state as orders, offsets and clients have to do with."""
-
-    settings: BrokerSettings
-    clients: ClientTable
-    offsets: OffsetTable
-    resets: OrderTable
-    clock: PlayedClock
-    topics: Any
-    groups: Any
-    store: Any
-    read_right: None = None
-    locks: QueueLocks = field(default_factory=QueueLocks)
-    pull_progress: PullProgress = field(default_factory=PullProgress)
-    corrections: Corrections = field(default_factory=Corrections)
-
-
-@dataclass(frozen=True, slots=True)
-class _Topics:
-    """All topics have the same queues."""
-
-    @staticmethod
-    def find(name: str) -> TopicConfig:
-        return TopicConfig(topic_name=name, read_queue_count=QUEUES, write_queue_count=QUEUES)
-
-    @staticmethod
-    def add_several(_topics: object, **_bounds: int) -> None:
-        """None is missing."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Groups:
-    """All groups are there."""
-
-    @staticmethod
-    def find(name: str) -> SubscriptionGroupConfig:
-        return SubscriptionGroupConfig(group_name=name)
-
-    @staticmethod
-    def ensure_several(_groups: object, **_bounds: int) -> dict[str, SubscriptionGroupConfig]:
-        return {}
-
-
-class _Queues:
-    """The log of the group, which both brokers have: how long each queue is. Also the store's ``queues``."""
-
-    def __init__(self, around: Around) -> None:
-        self._around = around
-        self.queues = self
-
-    def find(self, topic: str, queue_id: int) -> Any:
-        return _Bounds(QueueOffset(0), QueueOffset(self._around.end_of(topic, queue_id)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    min_offset: QueueOffset
-    max_offset: QueueOffset
 
 
 @dataclass(slots=True)
@@ -162,13 +62,13 @@ class PlayedBroker:
         self.place = Place(Process(name))
         self.place.on_command = self._on_command
         self.place.on_lost = self._on_lost
-        self.disk = _Disk()
+        self.disk = PlayedDisk()
         self.clock = PlayedClock(around.clockwork)
         self.is_master = False
         self.slave: PlayedBroker | None = None
         """Who is fed, while this one is master."""
-        self._offset_file = _OffsetFile(self.disk, offsets)
-        self._order_file = _OrderFile(self.disk)
+        self._offset_file = PlayedOffsetFile(self.disk, offsets)
+        self._order_file = PlayedOrderFile(self.disk)
         self._parked: dict[tuple[str, int], list[_Parked]] = {}
         self._due: dict[str, None] = {}
         self._fed_number = 0
@@ -190,15 +90,15 @@ class PlayedBroker:
         offsets = OffsetTable.open(cast("Any", self._offset_file), self.clock)
         resets = machines.order_table(self._order_file)
         machines.set_unsaved(resets, offsets)
-        self._state = _State(
+        self._state = PlayedState(
             BrokerSettings(broker_name=BROKER),
             ClientTable(),
             offsets,
             resets,
             self.clock,
-            _Topics(),
-            _Groups(),
-            _Queues(around),
+            Topics(),
+            Groups(),
+            Queues(around),
         )
         offsets.watchers.append(self._on_offsets)
         resets.watchers.append(self._on_orders)
