@@ -91,7 +91,7 @@ fuzz: setup ## Bend bytes until a decoder breaks; ARGS="--seconds 10 sql"; fetch
 
 sim-long: setup ## Run 100,000 simulated histories
 	$(call begin,sim)
-	$(BIN)/tanist sim --count 25000 --record $(FOUND)/sim.json $(ARGS)
+	$(BIN)/tanist sim --count 20000 --record $(FOUND)/sim.json $(ARGS)
 
 crash-images: setup ## Open some ten thousands of images of crashed stores, each of them twice
 	$(call begin,crash-images)

@@ -6,15 +6,13 @@
 import pytest
 
 from tanist.sim.reading.walk import LATE_CLAIMS, LATE_LIVES, walk
-
-SEEDS = range(200)
-FEW_SEEDS = range(20)
+from tests.support.sim_seeds import LATE, READING
 
 
 @pytest.mark.behaviour("S3-15", "S3-22", "S3-26", "S3-37", "S3-45", "S3-54")
 @pytest.mark.known_bug("lost read flag")
 def test_in_no_history_two_are_read_at_once_or_an_offset_is_lost_and_all_end_with_the_master() -> None:
-    histories = [walk(seed) for seed in SEEDS]
+    histories = [walk(seed) for seed in READING]
     assert [(each.seed, each.broken) for each in histories if each.broken is not None] == []
     # Slaves are read in a good part of them.
     assert sum(history.switches for history in histories) > len(histories) / 4
@@ -22,4 +20,4 @@ def test_in_no_history_two_are_read_at_once_or_an_offset_is_lost_and_all_end_wit
 
 def test_no_late_claim_and_no_short_life_breaks_a_rule() -> None:
     for troubles in (LATE_CLAIMS, LATE_LIVES):
-        assert [seed for seed in FEW_SEEDS if walk(seed, troubles=troubles).broken is not None] == []
+        assert [seed for seed in LATE if walk(seed, troubles=troubles).broken is not None] == []

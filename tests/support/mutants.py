@@ -1,10 +1,11 @@
 """Planted bugs: machines with one rule left out each, for simulations that have to find them."""
 
+from dataclasses import replace
 from math import inf
 
 import msgspec
 
-from tanist.broker.slave_consume.actions import MasterAction, SlaveAction
+from tanist.broker.slave_consume.actions import MasterAction, SlaveAction, TakeOffsets
 from tanist.broker.slave_consume.master_standing import MasterStanding
 from tanist.broker.slave_consume.notes import MasterNote, SlaveNote
 from tanist.broker.slave_consume.permitted import Permitted, permitted
@@ -82,6 +83,18 @@ class BelievesReaders(MasterStanding):
         self._renew_lease(note)
         self.given_up = None
         return super().on_slave_note(note, now_s)
+
+
+class TakesLess(MasterStanding):
+    """It takes over what its slave hands back also where that is less than it had itself."""
+
+    def on_slave_note(self, note: SlaveNote, now_s: float) -> list[MasterAction]:
+        return [
+            replace(action, gone_back={key: list(queues) for key, queues in action.offsets.items()})
+            if isinstance(action, TakeOffsets)
+            else action
+            for action in super().on_slave_note(note, now_s)
+        ]
 
 
 class PromisesNothing(SlaveStanding):

@@ -9,6 +9,8 @@ from types import MappingProxyType
 from tanist.sim import reign
 from tanist.sim.group import walk as group_walk
 from tanist.sim.reading import walk
+from tanist.sim.reset import walk as reset_walk
+from tanist.sim.shrinking import shortest
 
 _CHUNK = 25
 
@@ -28,13 +30,19 @@ class Story:
     """What was done to it, where that is drawn before the history begins."""
 
 
-def _group(seed: int) -> Story:
-    return _group_story(group_walk.walk(seed))
+_DRAWN: MappingProxyType[str, Callable[..., group_walk.History | reset_walk.History]] = MappingProxyType(
+    {"group": group_walk.walk, "reset": reset_walk.walk}
+)
+"""The worlds whose troubles are drawn before a history begins."""
 
 
-def _group_story(history: group_walk.History) -> Story:
+def _drawn(seed: int, *, world: str) -> Story:
+    return _story_of(world, _DRAWN[world](seed))
+
+
+def _story_of(world: str, history: group_walk.History | reset_walk.History) -> Story:
     troubles = tuple(str(trouble) for trouble in history.troubles)
-    return Story("group", history.seed, history.broken, history.switches, history.transcript, troubles)
+    return Story(world, history.seed, history.broken, history.switches, history.transcript, troubles)
 
 
 def _reading(seed: int) -> Story:
@@ -53,15 +61,16 @@ def _reign(seed: int, *, is_all_ack: bool) -> Story:
 
 WORLDS: MappingProxyType[str, Callable[[int], Story]] = MappingProxyType(
     {
-        "group": _group,
+        "group": partial(_drawn, world="group"),
         "reading": _reading,
+        "reset": partial(_drawn, world="reset"),
         "all-ack": partial(_reign, is_all_ack=True),
         "lease": partial(_reign, is_all_ack=False),
     }
 )
-"""A group under a controller through many reigns; who is read in a group with fixed roles; what a master
-acknowledges that waits for all in step; and what one acknowledges that waits for one slave, on the word of
-its lease."""
+"""A group under a controller through many reigns; who is read in a group with fixed roles; where consumers go
+on that are moved; what a master acknowledges that waits for all in step; and what one acknowledges that waits
+for one slave, on the word of its lease."""
 
 
 def tell(world: str, seed: int) -> Story:
@@ -71,7 +80,9 @@ def tell(world: str, seed: int) -> Story:
 
 def tell_shortest(world: str, seed: int) -> Story:
     """The story of one seed with no more troubles than break it, where some can be left out."""
-    return _group_story(group_walk.shortest(seed)) if world == "group" else tell(world, seed)
+    if world not in _DRAWN:
+        return tell(world, seed)
+    return _story_of(world, shortest(lambda troubles: _DRAWN[world](seed, troubles=troubles)))
 
 
 def tell_many(worlds: Iterable[str], seeds: range, *, jobs: int) -> Iterator[Story]:

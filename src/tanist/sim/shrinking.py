@@ -1,9 +1,39 @@
 """Finds the few troubles that a broken history needs: what can be left out is left out."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class Told(Protocol):
+    """A history whose troubles were drawn before it began."""
+
+    @property
+    def broken(self) -> str | None: ...
+    @property
+    def troubles(self) -> tuple[Any, ...]: ...
+
+
+ToldT = TypeVar("ToldT", bound=Told)
+
+
+def shortest(tell: Callable[[tuple[Any, ...] | None], ToldT]) -> ToldT:
+    """A broken history with as few of its troubles as it needs; a sound one as it is.
+
+    ``tell`` tells it with these of its troubles, or with all. It has to break the same rule: without some
+    trouble another one may be broken, by another bug.
+    """
+    whole = tell(None)
+    if whole.broken is None:
+        return whole
+    rule = whole.broken.partition(":")[0]
+
+    def is_broken(troubles: tuple[Any, ...]) -> bool:
+        broken = tell(troubles).broken
+        return broken is not None and broken.startswith(f"{rule}:")
+
+    return tell(shrink(whole.troubles, is_broken))
 
 
 def shrink(troubles: tuple[T, ...], is_broken: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:

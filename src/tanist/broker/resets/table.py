@@ -408,13 +408,13 @@ class OrderTable:
 def set_unsaved(table: OrderTable, offsets: OffsetTable) -> None:
     """Set the offsets of orders once more that a crash kept from the file of offsets.
 
-    Where the group does not stand where the order found it, that file is newer than the order.
+    That file may be from before the group came to where the order found it. Should it be newer than the
+    order, which is known a moment later, the group gets once more what it has read since: no order is lost.
     """
     for order in table.unsaved():
         record = order.record
         for wanted in record.targets:
-            found = offsets.find(record.group, record.topic, wanted.queue_id)
-            if found == record.before.get(wanted.queue_id):
+            if wanted.queue_id not in order.superseded:
                 offsets.commit(record.group, record.topic, wanted.queue_id, wanted.target)
 
 

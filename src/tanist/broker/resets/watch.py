@@ -306,6 +306,7 @@ class OrderWatch:
         """Another order moves some of the queues: this one goes on with the others."""
         self.targets = {queue_id: to for queue_id, to in self.targets.items() if queue_id not in queues}
         self.observable -= queues
+        self.stood -= queues
         actions: list[Action] = []
         for receipt in self.receipts:
             receipt.seen -= queues

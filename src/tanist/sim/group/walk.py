@@ -8,7 +8,6 @@ from tanist.sim.group.around import Promise
 from tanist.sim.group.machines import PRODUCTION, Machines
 from tanist.sim.group.troubles import TROUBLE_S, Trouble, begin, draw
 from tanist.sim.group.world import GroupWorld
-from tanist.sim.shrinking import shrink
 
 _HEAL_S = 25.0
 
@@ -47,23 +46,6 @@ def walk(
     except Broken as error:
         broken = f"{error} at {world.clockwork.now_s:.3f}"
     return History(seed, broken, world.switches, world.ack_count, troubles, tuple(world.transcript))
-
-
-def shortest(seed: int, *, machines: Machines = PRODUCTION) -> History:
-    """A broken history of this seed with as few of its troubles as it needs; a sound one as it is.
-
-    It has to break the same rule: without some trouble another one may be broken, by another bug.
-    """
-    whole = walk(seed, machines=machines)
-    if whole.broken is None:
-        return whole
-    rule = whole.broken.partition(":")[0]
-
-    def is_broken(troubles: tuple[Trouble, ...]) -> bool:
-        broken = walk(seed, machines=machines, troubles=troubles).broken
-        return broken is not None and broken.startswith(f"{rule}:")
-
-    return walk(seed, machines=machines, troubles=shrink(whole.troubles, is_broken))
 
 
 def _play(world: GroupWorld, troubles: tuple[Trouble, ...]) -> None:

@@ -3,11 +3,13 @@
     R1  at most one broker is readable
     R2  a slave is readable only while the record in the registry names it
     R3  a master that is read after a hand-back has at least the offsets that were acknowledged at the slave
+    R5  no more comes again than was on its way when another broker came to be read: at a slave what it had
+        not heard of from its master, at a master nothing that was acknowledged there, or handed back to it
 
 ``healed`` says R4: when nothing is in the way any more the master has its permission again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 
 import msgspec
@@ -77,7 +79,11 @@ class SimWorld:
         self.clockwork.after_each = self.check
         self._acked: dict[int, int] = {}
         """What was acknowledged at slaves in this slave consumption."""
+        self._acked_at_master: dict[int, int] = dict.fromkeys(QUEUES, 0)
+        self._in_flight: dict[int, int] = dict.fromkeys(QUEUES, 0)
+        """How many messages of a queue may yet come again because who is read now never heard of them."""
         self._seen: dict[int, int] = dict.fromkeys(QUEUES, 0)
+        self._turn = 0
         self.again_count = 0
         """How many messages were consumed that had been consumed before."""
         self.switches = 0
@@ -150,12 +156,17 @@ class SimWorld:
             )
             if reader is None:
                 return done
-            queue = sum(self._seen.values()) % len(QUEUES)
+            self._turn += 1
+            queue = QUEUES[self._turn % len(QUEUES)]
+            if reader is not self.master and not self._acked:
+                # Its master was read until a moment ago, and perhaps it never heard of the last messages.
+                self._may_come_again(reader.table)
             reader.on_acked(queue)
             offset = reader.table[queue]
-            if reader is not self.master:
-                self._acked[queue] = max(offset, self._acked.get(queue, 0))
-            self.again_count += offset <= self._seen[queue]
+            acked = self._acked_at_master if reader is self.master else self._acked
+            acked[queue] = max(offset, acked.get(queue, 0))
+            if offset <= self._seen[queue]:
+                self._on_again(reader.name, queue, offset)
             self._seen[queue] = max(offset, self._seen[queue])
         return count
 
@@ -202,7 +213,22 @@ class SimWorld:
     def _rate(self) -> float:
         return 1.0 if self._chance is None else self._chance.uniform(0.985, 1.015)
 
+    def _on_again(self, reader: str, queue: int, offset: int) -> None:
+        self.again_count += 1
+        self._in_flight[queue] -= 1
+        if self._in_flight[queue] < 0:
+            raise Broken(f"R5: {reader} gives out {offset} of queue {queue} again, which it had to know of")
+
+    def _may_come_again(self, known: Mapping[int, int]) -> None:
+        """Another broker is read from now on, which knows what was acknowledged up to here."""
+        self._in_flight = {queue: max(0, seen - known.get(queue, 0)) for queue, seen in self._seen.items()}
+
     def _on_record(self, before: ReadRecord, record: ReadRecord) -> None:
+        if before.reader is not None and record.reader is None:
+            # What was acknowledged at the master it knows, and at a hand-back what was at the slave too.
+            handed = self._acked if record.ended_by is EndedBy.HAND_BACK else {}
+            at_master = self._acked_at_master
+            self._may_come_again({queue: max(at_master[queue], handed.get(queue, 0)) for queue in QUEUES})
         if record.reader is not None and record.term != before.term:
             self._acked = {}
             self.switches += 1

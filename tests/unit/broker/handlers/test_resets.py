@@ -663,6 +663,18 @@ def test_orders_and_their_receipts_outlive_a_crash(tmp_path: Path) -> None:
     assert again.watched[("G", TOPIC)] == [order.watch]
 
 
+def test_an_order_outlives_a_crash_that_takes_what_the_group_had_read_before_it(tmp_path: Path) -> None:
+    with _open(tmp_path) as desk:
+        desk.stand(5, 2)
+        desk.state.offsets.save()
+        desk.stand(8, 2)
+        desk.apply((0, 8, 3))
+        offsets_on_disk = open_offsets(tmp_path)
+        assert offsets_on_disk.find("G", TOPIC, 0) == 5
+        set_unsaved(OrderTable(OrderFile(Disk(), tmp_path)), offsets_on_disk)
+        assert offsets_on_disk.find("G", TOPIC, 0) == 3
+
+
 def test_the_audit_log_tells_who_did_what_from_where(tmp_path: Path) -> None:
     with _open(tmp_path, reset_needs_approval=True) as desk:
         desk.stand(8, 2)

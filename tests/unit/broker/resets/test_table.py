@@ -5,6 +5,7 @@ import pytest
 
 from tanist.broker.consumer_group import Client
 from tanist.broker.resets import table as tables
+from tanist.broker.resets.actions import TellClient
 from tanist.broker.resets.moment import Moment
 from tanist.broker.resets.order import GroupStanding, ResetOrder
 from tanist.broker.resets.table import OrderTable
@@ -135,6 +136,21 @@ def test_an_order_goes_on_with_the_queues_that_a_newer_one_leaves_it() -> None:
     assert restored.targets == {0: 3}
     table.apply(table.add(_order("o3", queues=(0,)), 0), standing, now)
     assert first.record.state is ResetState.EXPIRED
+
+
+def test_who_comes_is_told_of_the_queues_that_a_newer_order_leaves() -> None:
+    member, late = (Client(FakeConnection(f"10.0.0.{n}:1"), f"c{n}", "JAVA", 479) for n in (1, 2))
+    # The group's last pulls had ended where it is ordered to.
+    standing = dataclasses.replace(
+        NOBODY, members=[(member, False)], is_broadcast=True, pulled_to={0: 3, 1: 3}.get
+    )
+    table, now = OrderTable(), Moment(0, 0)
+    first, second = _order("o1", queues=(0, 1)), _order("o2", queues=(1,))
+    for order in (first, second):
+        table.apply(table.add(order, 0), standing, now)
+    assert first.watch is not None
+    told = first.watch.on_member(late, now, is_broadcast=True)
+    assert [action.watch.targets for action in told if isinstance(action, TellClient)] == [{0: 3}]
 
 
 def test_a_group_has_only_so_many_orders_that_go_on_beside_each_other(
