@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tanist.protocol import ResponseCode
 from tests.support.process import ForeignProcess
 from tests.support.requests import send_request
 from tests.support.rocketmq.cluster import free_broker_port
@@ -22,11 +23,13 @@ brokerRole = ASYNC_MASTER
 flushDiskType = ASYNC_FLUSH
 """
 MASTER_OF_A_PAIR = MASTER.replace(" = ", "=")
+SYNC_MASTER_OF_A_PAIR = MASTER_OF_A_PAIR.replace("ASYNC_MASTER", "SYNC_MASTER")
+SLAVE_OF_A_PAIR = MASTER_OF_A_PAIR.replace("ASYNC_MASTER", "SLAVE").replace("brokerId=0", "brokerId=1")
+"""The same for a master of either kind."""
 TRACE = MASTER_OF_A_PAIR.replace("broker-a", "broker-trace")
 TUNED = (
     MASTER
     + """
-storePathCommitLog = /data/commitlog
 sendMessageThreadPoolNums = 16
 waitTimeMillsInSendQueue = 1000
 brokerFastFailureEnable = true
@@ -36,28 +39,35 @@ osPageCacheBusyTimeOutMills = 2000
 
 
 @pytest.mark.parametrize(
-    ("sample", "name", "warned"),
+    ("sample", "name", "code", "warned"),
     [
-        (MASTER, "broker-a", ""),
-        (MASTER_OF_A_PAIR, "broker-a", ""),
-        (TRACE, "broker-trace", ""),
+        (MASTER, "broker-a", ResponseCode.SUCCESS, ""),
+        (MASTER_OF_A_PAIR, "broker-a", ResponseCode.SUCCESS, ""),
+        (SYNC_MASTER_OF_A_PAIR, "broker-a", ResponseCode.SLAVE_NOT_AVAILABLE, ""),
+        (SLAVE_OF_A_PAIR, "broker-a", ResponseCode.SERVICE_NOT_AVAILABLE, ""),
+        (TRACE, "broker-trace", ResponseCode.SUCCESS, ""),
         (
             TUNED,
             "broker-a",
-            ",sendMessageThreadPoolNums,storePathCommitLog,waitTimeMillsInSendQueue",
+            ResponseCode.SUCCESS,
+            ",sendMessageThreadPoolNums,waitTimeMillsInSendQueue",
         ),
     ],
-    ids=["broker.conf", "2m", "trace", "tuned"],
+    ids=["broker.conf", "2m", "2m-2s-sync", "2m-2s slave", "trace", "tuned"],
 )
-def test_a_masters_file_starts_a_broker(tmp_path: Path, sample: str, name: str, warned: str) -> None:
+def test_a_file_of_the_distribution_starts_a_broker(
+    tmp_path: Path, sample: str, name: str, code: ResponseCode, warned: str
+) -> None:
     port = free_broker_port()
     config = tmp_path / "broker.conf"
     # Tests run beside each other: only the place and the port are not the sample's.
-    config.write_text(f"{sample}\nlistenPort={port}\nstorePathRootDir={tmp_path / 'store'}\n")
+    store = tmp_path / "store"
+    places = f"listenPort={port}\nstorePathRootDir={store}\nstorePathCommitLog={store}/commitlog\n"
+    config.write_text(f"{sample}\n{places}")
     with ForeignProcess("broker", broker_command("-c", config), directory=tmp_path) as process:
         process.wait_for_output(f"The broker {name} serves at 127.0.0.1:{port}", timeout_s=30)
         with Wire(f"127.0.0.1:{port}") as wire:
-            assert wire.ask(send_request()).code == 0
+            assert wire.ask(send_request()).code == code
         lines = [line for line in process.output().splitlines() if "settings without effect" in line]
         assert [line.endswith(warned) for line in lines] == [True] * bool(warned)
 
@@ -81,6 +91,7 @@ def test_a_masters_file_starts_a_broker(tmp_path: Path, sample: str, name: str, 
         ("osPageCacheBusyTimeOutMills=0", "osPageCacheBusyTimeOutMills=0 is not allowed; use 1 to"),
         ("serverMaxHeldBytes=1", "serverMaxHeldBytes=1 is not allowed; use 16777216 to"),
         ("serverSocketSndBufSize=-1", "serverSocketSndBufSize=-1 is not allowed; use 0 to"),
+        ("storePathCommitLog=/data/commitlog", "storePathCommitLog='/data/commitlog' is not allowed; use "),
         ("autoCreateTopicEnable=yes", "autoCreateTopicEnable='yes' is not allowed; use true or false"),
     ],
 )

@@ -93,6 +93,39 @@ def test_a_right_key_opens_every_way_to_send_and_to_consume(
     assert broker.refusals("") == []
 
 
+def test_a_right_key_opens_transactions_requests_and_pulls_by_hand(
+    clients: StockClients, own_names: NameServerProcess, broker: GuardedBroker
+) -> None:
+    address = own_names.address
+    with (
+        clients.producer(address, **APP) as producer,
+        clients.transaction_producer(address, "Transacting", **APP) as transacting,
+        clients.pull_consumer(address, "ByHand", **APP) as by_hand,
+    ):
+        producer.send("T", numbered(1), mode="queue", brokerName=BROKER, queueId=0)
+        transacting.send("T", [Outgoing(b"kept")], state="COMMIT")
+        transacting.send("T", [Outgoing(b"given up")], state="ROLLBACK")
+
+        def found() -> set[bytes]:
+            return {
+                body
+                for queue_id in range(4)
+                for body in bodies(by_hand.pull("T", BROKER, queue_id, 0).messages)
+            }
+
+        wait_until(lambda: found() == {b"kept", *bodies(numbered(1))})
+        producer.send("Requests", numbered(1))
+        with clients.replier(address, "Replying", "Requests", is_prompt=True, **APP):
+            assert producer.request("Requests", b"signed").body == b"re: signed"
+        with (
+            clients.pull_consumer(address, "ByHand", **WRONG_SECRET) as stranger,
+            pytest.raises(StepFailed) as refused,
+        ):
+            stranger.pull("T", BROKER, 0, 0)
+        assert refused.value.code == NO_PERMISSION
+    assert {"wrong signature" in line for line in broker.refusals("")} == {True}
+
+
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [

@@ -1,15 +1,17 @@
 """Brokers of Apache RocketMQ and of Tanist follow each other, and hold the same log byte for byte."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tanist.protocol import ResponseCode
 from tests.support import partners
+from tests.support.following import ToldTables, entries
 from tests.support.replicated_log import LogOnDisk, ends_equal, send_messages
 from tests.support.requests import pull_request
 from tests.support.rocketmq import RocketMQ
+from tests.support.rocketmq.cluster import Broker
 from tests.support.site import BROKER, wait_until
 from tests.support.tanist_cluster import BrokerProcess, NameServerProcess
 from tests.support.wire import Wire
@@ -52,6 +54,27 @@ def _is_read(address: str, queue_offset: int) -> bool:
         return wire.ask(pull_request(queue_offset)).code == ResponseCode.SUCCESS
 
 
+def _make_entries(address: str) -> None:
+    with Wire(address) as wire:
+        for request in entries("FollowedTopic", "FollowedGroup", offset=0):
+            answer = wire.ask(request)
+            assert answer.code == ResponseCode.SUCCESS, answer.remark
+
+
+def _wait_for_equal_tables(master: str, slave: str) -> None:
+    """Wait until both tell the same of all four tables, the entries of a test and a delivery among them."""
+
+    def are_equal() -> bool:
+        told = ToldTables.of(master)
+        is_delivered = any(told.delay_offsets.values())
+        return is_delivered and told == ToldTables.of(slave)
+
+    wait_until(are_equal, pause_s=_LOOK_S)
+    told = ToldTables.of(slave)
+    assert told.groups["FollowedGroup"].retry_max_times == 7
+    assert told.consumer_offsets["FollowedTopic@FollowedGroup"] == {1: 0}
+
+
 @pytest.mark.behaviour("S1-62", "S1-77", "S1-81")
 @pytest.mark.takes(20)
 def test_a_slave_of_rocketmq_follows_a_master_of_tanist(rocketmq: RocketMQ, tmp_path: Path) -> None:
@@ -77,10 +100,13 @@ def test_a_slave_of_rocketmq_follows_a_master_of_tanist(rocketmq: RocketMQ, tmp_
 
 @pytest.mark.behaviour("S1-77", "S1-81", "S1-96", "S1-99")
 @pytest.mark.takes(20)
-def test_a_slave_of_tanist_follows_a_master_of_rocketmq(rocketmq: RocketMQ, tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", [RocketMQ.start_broker, RocketMQ.start_old_broker], ids=["5.x", "4.9"])
+def test_a_slave_of_tanist_follows_a_master_of_rocketmq(
+    rocketmq: RocketMQ, start: Callable[..., Broker], tmp_path: Path
+) -> None:
     home = tmp_path / "slave"
     store = home / "store"
-    master = rocketmq.start_broker(name=BROKER, properties=_ROCKETMQ)
+    master = start(rocketmq, name=BROKER, properties=_ROCKETMQ)
     settings = {**_TANIST, "brokerRole": "SLAVE", "brokerId": 1}
     with BrokerProcess(home, rocketmq.name_server, name=BROKER, **settings) as slave:
         # An empty slave gets only the newest file from RocketMQ, so it has to be there from the start.
@@ -96,15 +122,25 @@ def test_a_slave_of_tanist_follows_a_master_of_rocketmq(rocketmq: RocketMQ, tmp_
         _wait_for_equal(master.store_dir, store)
         master.stop()
         ports = {"listenPort": master.port, "haListenPort": master.ha_port}
-        again = rocketmq.start_broker(
-            name=BROKER, store_dir=master.store_dir, properties={**_ROCKETMQ, **ports}
-        )
+        again = start(rocketmq, name=BROKER, store_dir=master.store_dir, properties={**_ROCKETMQ, **ports})
         send_messages(again.address, _MESSAGES - 2 * _QUARTER, first=2 * _QUARTER)
         _wait_for_equal(again.store_dir, store)
         log = LogOnDisk.read(store)
         assert (log.start, log.record_count) == (0, _MESSAGES)
         # Topic and group came from the master's tables, the messages from its log.
         wait_until(lambda: _is_read(slave.address, _MESSAGES - 10), pause_s=_LOOK_S)
+        _make_entries(again.address)
+        _wait_for_equal_tables(again.address, slave.address)
+
+
+@pytest.mark.takes(15)
+def test_a_slave_of_rocketmq_takes_its_tables_from_a_master_of_tanist(
+    rocketmq: RocketMQ, tmp_path: Path
+) -> None:
+    with BrokerProcess(tmp_path / "master", rocketmq.name_server, name=BROKER, **_TANIST_MASTER) as master:
+        _make_entries(master.address)
+        slave = rocketmq.start_broker(name=BROKER, properties=_ROCKETMQ_SLAVE)
+        _wait_for_equal_tables(master.address, slave.address)
 
 
 @pytest.mark.behaviour("S1-60", "S1-77", "S1-96")

@@ -166,7 +166,7 @@ def _check_settings(ours: Around, theirs: Around) -> None:
     own, real = (_settings(text) for text in printed)
     apart = {"listenPort", "namesrvAddr", "storePathRootDir", "mappedFileSizeCommitLog", "rocketmqHome"}
     apart |= {"enablePropertyFilter", "timerWheelEnable", "haListenPort", "brokerIP2", "inSyncReplicas"}
-    apart |= {"useServerSideResetOffset", "metricsPromExporterHost"}
+    apart |= {"useServerSideResetOffset", "metricsPromExporterHost", "storePathCommitLog"}
     apart |= {"allAckInSyncStateSet", "controllerHeartBeatTimeoutMills", "brokerHeartbeatInterval"}
     same = own.keys() & real.keys() - apart
     assert {"fileReservedTime", "brokerPermission", "brokerName", "deleteWhen", "slaveReadEnable"} <= same

@@ -1,10 +1,13 @@
 """A slave's tables that follow any master by its requests, and what a test does to that master."""
 
 import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple, Self
 
 from tanist.broker.metadata_sync import MetadataSync
 from tanist.broker.state import BrokerState
 from tanist.model.groups import SubscriptionGroupConfig
+from tanist.model.topics import TopicConfig
 from tanist.protocol.bodies import decode_java_json, encode_body
 from tanist.protocol.bodies.sync import (
     ConsumerOffsetTable,
@@ -20,8 +23,62 @@ from tanist.protocol.headers.offsets import UpdateConsumerOffsetRequest
 from tanist.protocol.headers.topics import UpdateTopicRequest
 from tanist.remoting import RemotingClient
 from tests.support.requests import send_request
+from tests.support.wire import Wire
 
 _TIMEOUT_S = 60.0
+
+
+def entries(topic: str, group: str, *, offset: int) -> list[Command]:
+    """What makes a topic, a group and an offset, and has a message of delay level 1 delivered."""
+    make_topic = UpdateTopicRequest(
+        topic=topic,
+        default_topic="TBW102",
+        read_queue_count=3,
+        write_queue_count=3,
+        perm=6,
+        topic_filter_type="SINGLE_TAG",
+    )
+    commit = UpdateConsumerOffsetRequest(
+        consumer_group=group,
+        topic=topic,
+        queue_id=1,
+        consumer_offset=offset,  # pyright: ignore[reportArgumentType]
+    )
+    config = SubscriptionGroupConfig(group_name=group, retry_max_times=7)
+    return [
+        Command.request(RequestCode.UPDATE_AND_CREATE_TOPIC, make_topic),
+        Command.request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=encode_body(config)),
+        send_request(topic=topic, properties="DELAY\x011\x02"),
+        Command.request(RequestCode.UPDATE_CONSUMER_OFFSET, commit),
+    ]
+
+
+class ToldTables(NamedTuple):
+    """What a broker tells of its tables, without their versions: those are each broker's own."""
+
+    topics: dict[str, TopicConfig]
+    groups: dict[str, SubscriptionGroupConfig]
+    consumer_offsets: Mapping[str, Mapping[int, int]]
+    delay_offsets: Mapping[int, int]
+
+    @classmethod
+    def of(cls, address: str) -> Self:
+        with Wire(address) as wire:
+
+            def ask(code: RequestCode) -> bytes:
+                answer = wire.ask(Command.request(code))
+                assert answer.code == ResponseCode.SUCCESS, answer.remark
+                return bytes(answer.body)
+
+            groups = ask(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+            offsets = ask(RequestCode.GET_ALL_CONSUMER_OFFSET)
+            delays = ask(RequestCode.GET_ALL_DELAY_OFFSET)
+            return cls(
+                decode_java_json(ask(RequestCode.GET_ALL_TOPIC_CONFIG), TopicConfigTable).topics,
+                decode_java_json(groups, SubscriptionGroupTable).groups,
+                decode_java_json(offsets, ConsumerOffsetTable).offset_table,
+                decode_java_json(delays, DelayOffsetTable).offset_table,
+            )
 
 
 class Following:
@@ -36,27 +93,8 @@ class Following:
 
     async def make_entries(self, topic: str, group: str, *, offset: int) -> None:
         """Have the master make a topic, a group and an offset, and deliver a message of delay level 1."""
-        make_topic = UpdateTopicRequest(
-            topic=topic,
-            default_topic="TBW102",
-            read_queue_count=3,
-            write_queue_count=3,
-            perm=6,
-            topic_filter_type="SINGLE_TAG",
-        )
-        commit = UpdateConsumerOffsetRequest(
-            consumer_group=group,
-            topic=topic,
-            queue_id=1,
-            consumer_offset=offset,  # pyright: ignore[reportArgumentType]
-        )
-        config = SubscriptionGroupConfig(group_name=group, retry_max_times=7)
-        await self._do(Command.request(RequestCode.UPDATE_AND_CREATE_TOPIC, make_topic))
-        await self._do(
-            Command.request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=encode_body(config))
-        )
-        await self._do(send_request(topic=topic, properties="DELAY\x011\x02"))
-        await self._do(Command.request(RequestCode.UPDATE_CONSUMER_OFFSET, commit))
+        for request in entries(topic, group, offset=offset):
+            await self._do(request)
 
     async def delete_group(self, group: str) -> None:
         """Have the master delete a group and its offsets."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from tanist.errors import ResponseError
 from tanist.model.route import MessageQueue
-from tanist.model.subscription import SubscriptionData
+from tanist.model.subscription import SQL92, SubscriptionData
 from tanist.protocol.bodies.client import HeartbeatData
 from tanist.protocol.codes import ResponseCode
 
@@ -27,6 +27,8 @@ MAX_NAME_CHARS = 255
 _SUBSCRIPTION_BYTES = 400
 _TAG_BYTES = 120
 """What a subscription and a tag of it take beside their text, roughly."""
+_SQL_FACTOR = 200
+"""So many times its text a compiled expression takes, roughly."""
 
 
 def subscriptions_bytes(subscriptions: Iterable[SubscriptionData]) -> int:
@@ -34,7 +36,7 @@ def subscriptions_bytes(subscriptions: Iterable[SubscriptionData]) -> int:
     return sum(
         _SUBSCRIPTION_BYTES
         + len(one.topic)
-        + len(one.expression)
+        + len(one.expression) * (_SQL_FACTOR if one.expression_type == SQL92 else 1)
         + sum(map(len, one.tags))
         + _TAG_BYTES * max(len(one.tags), len(one.tag_codes))
         for one in subscriptions

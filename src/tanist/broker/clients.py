@@ -21,6 +21,7 @@ from tanist.broker.consumer_group import (
     merge_subscriptions,
 )
 from tanist.broker.slave_consume.live_view import ExpectedMembers
+from tanist.broker.sql import Condition, compile_condition
 from tanist.errors import ResponseError
 from tanist.model.groups import ConsumeType, MessageModel
 from tanist.model.subscription import SubscriptionData
@@ -235,6 +236,11 @@ class ClientTable:
                 f"group {group} has a newer subscription to topic {topic} than its heartbeats said",
             )
         return subscription
+
+    def condition(self, group: str, subscription: SubscriptionData) -> Condition:
+        """What a subscription by SQL asks of messages; that of the group itself is compiled once."""
+        found = self._consumers.get(group)
+        return compile_condition(subscription.expression) if found is None else found.condition(subscription)
 
     def subscriptions(self, group: str) -> Mapping[str, SubscriptionData]:
         """What a group wants, by topic; nothing if nobody is there."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tanist.broker.client_limits import subscriptions_bytes
+from tanist.broker.sql import Condition, compile_condition
 from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel
 from tanist.model.subscription import SubscriptionData
 from tanist.protocol.command import Command
@@ -56,6 +57,8 @@ class ConsumerGroup:
     )
     subscription_bytes: int = field(default=0, init=False)
     """Roughly what the subscriptions take in memory."""
+    _conditions: dict[str, Condition] = field(default_factory=dict[str, Condition], init=False)
+    """Those of the subscriptions by SQL, by topic, from the first pull on."""
     fingerprint: int = field(default=0, init=False)
     """Of the last full heartbeat: a short one with the same number stands for the same subscriptions."""
 
@@ -83,8 +86,23 @@ class ConsumerGroup:
         """Want exactly these topics from now on. Returns whether the set of topics changes."""
         before, after = self.subscriptions, merge_subscriptions(self.subscriptions, wanted)
         self.subscriptions = after
+        self._conditions = {
+            topic: condition
+            for topic, condition in self._conditions.items()
+            if after.get(topic) is before[topic]
+        }
         self.subscription_bytes = subscriptions_bytes(after.values())
         return after.keys() != before.keys()
+
+    def condition(self, subscription: SubscriptionData) -> Condition:
+        """What a subscription by SQL asks of messages, compiled once for as long as it is the group's."""
+        topic = subscription.topic
+        if self.subscriptions.get(topic) is not subscription:
+            return compile_condition(subscription.expression)
+        condition = self._conditions.get(topic)
+        if condition is None:
+            condition = self._conditions[topic] = compile_condition(subscription.expression)
+        return condition
 
     def find(self, client_id: str) -> Client | None:
         """The connection of this client that was heard of last."""

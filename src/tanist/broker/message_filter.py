@@ -48,22 +48,34 @@ class PropertyFilter:
 
 
 MessageFilter: TypeAlias = TagFilter | PropertyFilter
+Compile: TypeAlias = Callable[[SubscriptionData], Condition]
+"""Compiles a subscription by SQL, or has it compiled already. Raises BadExpression."""
+
+
+def _compile(subscription: SubscriptionData) -> Condition:
+    return compile_condition(subscription.expression)
 
 
 def filter_of(
-    subscription: SubscriptionData, read: Callable[[int, int], memoryview], *, is_sql_enabled: bool
+    subscription: SubscriptionData,
+    read: Callable[[int, int], memoryview],
+    *,
+    is_sql_enabled: bool,
+    compile_it: Compile = _compile,
 ) -> MessageFilter | None:
     """What a subscription lets through, None if that is everything.
 
     Raises ResponseError for a subscription that this broker can not filter by.
     """
-    condition = condition_of(subscription, is_sql_enabled=is_sql_enabled)
+    condition = condition_of(subscription, is_sql_enabled=is_sql_enabled, compile_it=compile_it)
     if condition is not None:
         return PropertyFilter(condition, read)
     return None if subscription.expression == EVERYTHING else TagFilter(subscription)
 
 
-def condition_of(subscription: SubscriptionData, *, is_sql_enabled: bool) -> Condition | None:
+def condition_of(
+    subscription: SubscriptionData, *, is_sql_enabled: bool, compile_it: Compile = _compile
+) -> Condition | None:
     """The compiled expression; None for tags, which a subscription without a type is by too."""
     if subscription.is_class_filter:
         raise ResponseError(
@@ -84,7 +96,7 @@ def condition_of(subscription: SubscriptionData, *, is_sql_enabled: bool) -> Con
             "this broker does not filter by SQL92: its enablePropertyFilter is false",
         )
     try:
-        return compile_condition(subscription.expression)
+        return compile_it(subscription)
     except BadExpression as error:
         raise ResponseError(
             ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"the SQL expression can not be read: {error}"

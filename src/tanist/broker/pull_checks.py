@@ -1,5 +1,7 @@
 """What may be pulled, and what of it is wanted. Pure, as far as the broker's tables are."""
 
+from functools import partial
+
 from tanist.broker.message_filter import MessageFilter, filter_of
 from tanist.broker.state import BrokerState
 from tanist.errors import ResponseError
@@ -50,7 +52,10 @@ def choose_filter(
     """What of the queue the consumer gets, None if that is everything."""
     try:
         return filter_of(
-            subscription, state.store.log.read, is_sql_enabled=state.settings.enable_property_filter
+            subscription,
+            state.store.log.read,
+            is_sql_enabled=state.settings.enable_property_filter,
+            compile_it=partial(state.clients.condition, request.consumer_group),
         )
     except ResponseError as refusal:
         is_of_heartbeat = not request.sys_flag & _SUBSCRIPTION

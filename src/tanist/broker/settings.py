@@ -171,6 +171,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The address that clients are told."""
     store_path_root_dir: str = msgspec.field(default_factory=lambda: str(Path.home() / "store"))
     """The folder of the log, its indexes and the tables."""
+    store_path_commit_log: str = ""
+    """Where the log is, for files that say so: always in ``commitlog`` of ``storePathRootDir``."""
     broker_permission: int = int(Permission.READ | Permission.WRITE)
     """A sum of 4 (read) and 2 (write): what may be done with all topics here."""
     auto_create_topic_enable: bool = True
@@ -255,6 +257,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         for name in ("broker_name", "broker_cluster_name", "store_path_root_dir"):
             if not getattr(self, name):
                 raise ConfigError(_KEYS[name], "", "something that is not empty")
+        self._check_log_folder()
         self._check_addresses()
         if not 0 <= self.broker_permission <= _ALL_PERMISSIONS:
             raise ConfigError(
@@ -269,6 +272,13 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             most = LONGEST_INTERVAL_MS if name in _INTERVALS else INT32_MAX
             if not least <= (value := getattr(self, name)) <= most:
                 raise ConfigError(_KEYS[name], value, f"{least} to {most}")
+
+    def _check_log_folder(self) -> None:
+        """A file that names another place would have its data elsewhere than it says."""
+        log = Path(self.store_path_root_dir) / "commitlog"
+        if self.store_path_commit_log and Path(self.store_path_commit_log).resolve() != log.resolve():
+            remedy = f"{log}, which is where storePathRootDir has the log, or a link from there"
+            raise ConfigError("storePathCommitLog", self.store_path_commit_log, remedy)
 
     def _check_role(self) -> None:
         """A group has one master, which routes and clients know by its id."""

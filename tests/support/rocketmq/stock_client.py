@@ -274,7 +274,7 @@ class PullConsumer(_Client):
 class StockClients:
     """Clients of one line, all in one process: a start of Java is dear.
 
-    Producers, push and lite consumers sign their requests if ``accessKey`` and ``secretKey`` are given.
+    All sign their requests if ``accessKey`` and ``secretKey`` are given.
     """
 
     def __init__(self, line: str, home: Path, *, flags: Sequence[str] = QUICK_START) -> None:
@@ -298,9 +298,10 @@ class StockClients:
         """
         return Producer(self._start("producer", name_server, "tanist-producer", **options), self.process)
 
-    def transaction_producer(self, name_server: str, group: str) -> TransactionProducer:
+    def transaction_producer(self, name_server: str, group: str, **options: object) -> TransactionProducer:
         """Start a producer of transactions. Brokers know soon that it is there to be asked."""
-        name = self._start("transaction-producer", name_server, group, heartbeatMs=_HEARTBEAT_MS)
+        options = {"heartbeatMs": _HEARTBEAT_MS, **options}
+        name = self._start("transaction-producer", name_server, group, **options)
         return TransactionProducer(name, self.process)
 
     def push_consumer(
@@ -326,9 +327,11 @@ class StockClients:
         options = {"topic": topic, "expression": "*", **options}
         return LiteConsumer(self._start("lite-consumer", name_server, group, **options), self.process)
 
-    def replier(self, name_server: str, group: str, topic: str, *, is_prompt: bool) -> Replier:
+    def replier(
+        self, name_server: str, group: str, topic: str, *, is_prompt: bool, **options: object
+    ) -> Replier:
         """Start a service that answers requests to a topic: at once, or when it is told to."""
-        name = self._start("replier", name_server, group, topic=topic, isPrompt=is_prompt)
+        name = self._start("replier", name_server, group, topic=topic, isPrompt=is_prompt, **options)
         return Replier(name, self.process)
 
     def pull_consumer(self, name_server: str, group: str, **options: object) -> PullConsumer:

@@ -1,6 +1,7 @@
 """A slave whose links do not work, over sockets."""
 
 import asyncio
+import itertools
 import logging
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tanist.ha.settings import HaCompatibility, HaSettings
 from tests.support.conditions import until
 from tests.support.ha_ends import following, make_follower, serving_log, taken_count
 from tests.support.messages import make_message, open_store
+from tests.support.virtual_time import run_virtually, virtually_until
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,43 @@ def test_a_slave_whose_links_end_as_soon_as_they_work_calls_less_and_less_often(
         asyncio.run(run())
     # The reason stays the same, and is told once.
     assert sum("are not appended" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_a_new_address_is_called_at_once_however_long_the_pause_has_grown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[int, float]] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+
+        async def nobody_there(_make: object, _host: str, port: int, **_options: object) -> None:
+            calls.append((port, loop.time()))
+            raise ConnectionRefusedError
+
+        monkeypatch.setattr(loop, "create_connection", nobody_there)
+        with open_store(tmp_path) as store:
+            follower = make_follower(store)
+            follower.use_master("127.0.0.1:1")
+            async with following(follower):
+                await asyncio.sleep(60)
+                # The pauses have grown to their longest, of which the next one begins now.
+                count = len(calls)
+                await virtually_until(lambda: len(calls) > count)
+                await asyncio.sleep(0.5)
+                told_s = loop.time()
+                follower.use_master("127.0.0.1:2")
+                await virtually_until(lambda: calls[-1][0] == 2)
+                assert calls[-1] == (2, told_s)
+                # And what follows is tried as often as at first.
+                await virtually_until(lambda: len([port for port, _ in calls if port == 2]) == 3)
+                assert loop.time() - told_s < 0.2
+
+    run_virtually(run())
+    first = [called_s for port, called_s in calls if port == 1]
+    pauses = [after - before for before, after in itertools.pairwise(first)]
+    assert pauses[0] <= 0.05
+    assert 2.5 <= pauses[-1] <= 5
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class Condition:
             return False
 
 
-# Consumers subscribe once and pull for days. A few hundred different expressions are many for one broker.
+# For pulls that bring their expression along; a group keeps those of its subscriptions.
 @lru_cache(maxsize=_MAX_KEPT)
 def compile_condition(text: str) -> Condition:
     """The condition that an expression stands for. Raises BadExpression."""

@@ -9,7 +9,8 @@ import org.apache.rocketmq.broker.BrokerStartup;
  * <p>A broker registers as it starts, but says nothing and tries again only ten seconds later if its connection
  * to the name server was not up yet. A test would find no route meanwhile. So we register once more, when the
  * connection is there, and print a line after that. A broker whose role a controller decides registers as what
- * it is, so we wait until it has one.
+ * it is, so we wait until it has one. A slave takes over its master's tables only a minute later, so we have it
+ * do that at once too; of a master this asks nothing.
  */
 public final class BrokerMain {
     private static final long POLL_MS = 10;
@@ -25,6 +26,7 @@ public final class BrokerMain {
             Thread.sleep(POLL_MS);
         }
         controller.registerBrokerAll(true, false, true);
+        controller.getSlaveSynchronize().syncAll();
         System.out.println("broker registered");
     }
 }

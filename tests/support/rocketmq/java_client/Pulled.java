@@ -99,7 +99,7 @@ final class Pulled {
         private final DefaultMQPullConsumer consumer;
 
         ByHand(JSONObject options) throws Exception {
-            consumer = new DefaultMQPullConsumer(options.getString("group"));
+            consumer = new DefaultMQPullConsumer(options.getString("group"), Credentials.hook(options));
             consumer.setNamesrvAddr(options.getString("nameServer"));
             consumer.setInstanceName(options.getString("name"));
             if (options.containsKey("heartbeatMs")) {

@@ -11,6 +11,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.RequestCallback;
 import org.apache.rocketmq.client.producer.SendResult;
@@ -32,11 +33,12 @@ final class Replying implements Scenario.Named {
         String name = options.getString("name");
         String group = options.getString("group");
         boolean isPrompt = options.getBooleanValue("isPrompt");
-        producer = new DefaultMQProducer(group + "-replies");
+        producer = new DefaultMQProducer(group + "-replies", Credentials.hook(options));
         producer.setNamesrvAddr(options.getString("nameServer"));
         producer.setInstanceName(name + "-replies");
         producer.start();
-        consumer = new DefaultMQPushConsumer(group);
+        consumer = new DefaultMQPushConsumer(group, Credentials.hook(options),
+            new AllocateMessageQueueAveragely());
         consumer.setNamesrvAddr(options.getString("nameServer"));
         consumer.setInstanceName(name);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);

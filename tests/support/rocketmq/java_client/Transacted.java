@@ -19,7 +19,7 @@ final class Transacted implements Scenario.Named, TransactionListener {
     private LocalTransactionState answer = LocalTransactionState.UNKNOW;
 
     private Transacted(JSONObject options) throws Exception {
-        producer = new TransactionMQProducer(options.getString("group"));
+        producer = new TransactionMQProducer(options.getString("group"), Credentials.hook(options));
         producer.setNamesrvAddr(options.getString("nameServer"));
         producer.setInstanceName(options.getString("name"));
         producer.setHeartbeatBrokerInterval(options.getIntValue("heartbeatMs"));

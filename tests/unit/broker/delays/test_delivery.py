@@ -172,6 +172,27 @@ def test_what_waits_survives_a_kill_and_comes_once(tmp_path: Path) -> None:
     run(tmp_path, before, after)
 
 
+@pytest.mark.parametrize("is_saved", [True, False], ids=["written down", "only in the log"])
+def test_a_message_of_nearly_three_days_is_taken_and_comes_on_the_third_day_over_a_restart(
+    tmp_path: Path, *, is_saved: bool
+) -> None:
+    day_ms = 86_400_000
+
+    async def before(broker: Waiting) -> None:
+        await broker.send("far", TIMER_DELAY_SEC=str(3 * 86_400 - 60))
+        await broker.pass_ms(day_ms)
+        if is_saved:
+            save(broker)
+
+    async def after(broker: Waiting) -> None:
+        await broker.pass_ms(2 * day_ms - 62_000)
+        assert broker.bodies() == []
+        await broker.pass_ms(4_000)
+        assert broker.bodies() == ["far"]
+
+    run(tmp_path, before, after)
+
+
 def test_what_was_delivered_and_not_written_down_is_not_delivered_again(tmp_path: Path) -> None:
     async def before(broker: Waiting) -> None:
         for number in range(5):

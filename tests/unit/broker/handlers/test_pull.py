@@ -16,6 +16,9 @@ from tanist.broker.handlers.pull import PullHandler
 from tanist.broker.longpoll import ParkedPulls
 from tanist.broker.settings import BrokerRole, BrokerSettings
 from tanist.broker.slave_consume.permitted import Permitted
+from tanist.broker.sql import compiler
+from tanist.broker.sql.nodes import Node
+from tanist.broker.sql.parser import parse
 from tanist.errors import ResponseError
 from tanist.model.groups import (
     TRANSACTION_GROUP,
@@ -32,7 +35,7 @@ from tanist.protocol.command import Command
 from tanist.protocol.frame import FrameDecoder, encode_command
 from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse
 from tanist.protocol.record import decode_record
-from tests.support.broker_tables import SETTINGS
+from tests.support.broker_tables import SETTINGS, join
 from tests.support.clocks import FakeClock
 from tests.support.conditions import turns, until
 from tests.support.fake_connection import FakeConnection, decode_answer
@@ -789,6 +792,36 @@ class TestSql:
             assert "character 7" in (answer.remark or "")
             pulling.heartbeat(sql("TAGS > 1", sub_version=6))
             assert pulling.code(sys_flag=0, sub_version=6) == C.PULL_NOT_FOUND
+
+        run(tmp_path, scenario)
+
+    def test_three_hundred_groups_have_each_expression_compiled_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        parsed: list[str] = []
+
+        def counted(text: str) -> Node:
+            parsed.append(text)
+            return parse(text)
+
+        monkeypatch.setattr(compiler, "parse", counted)
+
+        async def scenario(pulling: _Pulling) -> None:
+            pulling.append("1000", "1")
+            for number in range(300):
+                join(pulling.state, f"group-{number}", sql(f"TAGS > {number} AND once IS NULL"))
+            for number in [*range(300)] * 2:
+                answer = pulling.pull(
+                    0, consumer_group=f"group-{number}", sys_flag=0, sub_version=5, subscription=None
+                )
+                assert answer is not None
+                assert bodies(answer)[0] == b"message 0 "
+            assert len(parsed) == 300
+            # A newer one is another one.
+            join(pulling.state, "group-7", sql("TAGS < 2 AND once IS NULL", sub_version=6))
+            answer = pulling.pull(0, consumer_group="group-7", sys_flag=0, sub_version=6, subscription=None)
+            assert answer is not None
+            assert bodies(answer) == [b"message 1 "]
 
         run(tmp_path, scenario)
 
