@@ -91,7 +91,7 @@ def run(sizes: str | None = None) -> list[Row]:
 
 def _reads(spark: SparkSession, store: str, gib: list[float]) -> list[Row]:
     def first(size: float, name: str = "commitlog") -> DataFrame:
-        return spark.read.format(name).load(store).where(f"commitLogOffset < {int(size * _GIB)}")
+        return spark.read.format(name).option("endingLogOffset", int(size * _GIB)).load(store)
 
     smallest = gib[0]
     numeric = spark.read.format("commitlog").schema(_THREE).load(store)

@@ -233,6 +233,9 @@ def two_stores_are_audited(spark: "SparkSession", folder: Path) -> None:
     found = audit(*stores, run=on_spark(spark, said.append), settings=SMALL)
 
     assert (found.is_equal, found.index_problems, found.offset_problems) == (True, [], [])
+    ends = [(one.bytes, one.left_bytes) for one in said if one.left_parts == 0 and one.left_bytes is not None]
+    assert ends[-1] == (2 * (found.log_end - found.log_start), 0)
+    assert all(one.left_parts is not None for one in said)
 
 
 def the_indexes_of_a_store_are_built_again(spark: "SparkSession", folder: Path) -> None:

@@ -1,5 +1,10 @@
 """Rows written to topics by a real Spark, all in one session, because to start one takes long."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,37 +25,36 @@ if TYPE_CHECKING:
 
     from tanist.spark.replay.selecting import Wanted
 
-pytestmark = [pytest.mark.partner("spark"), pytest.mark.timeout(600), pytest.mark.takes(40)]
+pytestmark = [pytest.mark.partner("spark"), pytest.mark.timeout(600), pytest.mark.takes(60)]
 
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.driver.memory": "512m",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.log.level": "OFF",
-    # Rows are handed on in small parts, so that a task that dies has written some of them.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
-    # On a busy machine the 15 seconds in which Python and Java have to find each other are too few.
-    "spark.python.authenticate.socketTimeout": "300s",
-}
+TOPICS = (
+    "Orders",
+    "Keyed",
+    "Streamed",
+    "Killed",
+    "Replayed",
+    "Resumed",
+    "Dirty",
+    "Clean",
+    "%RETRY%billing",
+)
 
 
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["SparkSession"]:
     from tanist.spark.session import spark_session  # noqa: PLC0415 - it may not be installed.
+    from tests.support.spark_writes import SETTINGS  # noqa: PLC0415
 
     monkeypatch.chdir(tmp_path)
-    # A task may fail twice before its job does.
-    spark = spark_session("local[2,3]", settings=SETTINGS)
+    # A task may fail twice before its job does, and Spark tells of that.
+    spark = spark_session("local[2,3]", settings={**SETTINGS, "spark.log.level": "OFF"})
     yield spark
     spark.stop()
 
 
 @pytest.fixture
 def broker() -> Iterator[EmbeddedBroker]:
-    topics = dict.fromkeys(
-        ("Orders", "Keyed", "Streamed", "Replayed", "Resumed", "Dirty", "Clean", "%RETRY%billing"), 3
-    )
-    with EmbeddedBroker(topics=topics) as broker:
+    with EmbeddedBroker(topics=dict.fromkeys(TOPICS, 3)) as broker:
         yield broker
 
 
@@ -99,26 +103,48 @@ def a_sharding_key_keeps_its_rows_in_one_queue_and_in_order(
 def a_stream_whose_tasks_die_and_whose_batch_is_repeated_is_written_once(
     spark: "SparkSession", broker: EmbeddedBroker, folder: Path
 ) -> None:
+    from tests.support.spark_writes import STOPPED, start_writing  # noqa: PLC0415 - it may not be installed.
+
     numbered(spark, 1500).select("id").coalesce(1).write.parquet(str(folder / "in" / "a"))
-    checkpoint = folder / "checkpoint"
 
     def run() -> None:
-        stream = spark.readStream.schema("id bigint").parquet(str(folder / "in" / "*"))
-        frame = stream.mapInPandas(_dying(str(folder / "died"), broker.namesrv), "body string")
-        options = {"namesrv": broker.namesrv, "topic": "Streamed", "checkpointLocation": str(checkpoint)}
-        query = frame.writeStream.format("rocketmq").options(**options).trigger(availableNow=True).start()
-        query.awaitTermination()
+        start_writing(spark, broker.namesrv, "Streamed", folder, dies=True).awaitTermination()
 
     run()
-    assert (folder / "died").exists()
+    assert (folder / STOPPED).exists()
     assert numbers_in(read(spark, broker, "Streamed")) == list(range(1500))
     # As if it was killed after the last batch was written and before that was noted.
-    last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdecimal())
+    commits = folder / "checkpoint" / "commits"
+    last = max(int(path.name) for path in commits.iterdir() if path.name.isdecimal())
     for name in (f"{last}", f".{last}.crc"):
-        (checkpoint / "commits" / name).unlink(missing_ok=True)
+        (commits / name).unlink(missing_ok=True)
     numbered(spark, 1600).where("id >= 1500").select("id").write.parquet(str(folder / "in" / "b"))
     run()
     assert numbers_in(read(spark, broker, "Streamed")) == list(range(1600))
+
+
+def a_stream_whose_driver_is_killed_in_the_middle_of_a_batch_is_written_once(
+    spark: "SparkSession", broker: EmbeddedBroker, folder: Path
+) -> None:
+    from tests.support.spark_writes import STOPPED, start_writing  # noqa: PLC0415 - it may not be installed.
+
+    killed = folder / "killed"
+    numbered(spark, 1500).select("id").coalesce(1).write.parquet(str(killed / "in" / "a"))
+    command = [sys.executable, "-m", "tests.support.spark_writes", broker.namesrv, "Killed", killed]
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], start_new_session=True)
+    try:
+        while not (killed / STOPPED).exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not (killed / "checkpoint" / "commits" / "0").exists()
+    assert 0 < read(spark, broker, "Killed").count() < 1500
+
+    start_writing(spark, broker.namesrv, "Killed", killed, dies=True).awaitTermination()
+
+    assert numbers_in(read(spark, broker, "Killed")) == list(range(1500))
 
 
 def an_archive_is_replayed_once_however_often_that_is_asked(
@@ -251,30 +277,6 @@ def what_is_wrong_is_said_before_anything_is_written(
         frame.select("body").write.format("rocketmq").options(**good).mode("overwrite").save()
 
 
-def _dying(flag: str, namesrv: str) -> Callable[[Any], Any]:
-    """Large bodies from ids; the first time it fails as soon as some of them are written."""
-
-    def bodies(frames: Any) -> Any:
-        # It runs in another process, which does not know this module.
-        import pathlib  # noqa: PLC0415
-        import time  # noqa: PLC0415
-
-        from tanist.spark.rocketmq.cluster import look_up  # noqa: PLC0415
-        from tanist.spark.rocketmq.options import read_options  # noqa: PLC0415
-
-        options = read_options({"namesrv": namesrv, "subscribe": "Streamed"})
-        for frame in frames:
-            deadline_s = time.monotonic() + 30
-            if frame["id"].iloc[0] >= 1000 and not pathlib.Path(flag).exists():
-                while not sum(state.max_offset for state in look_up(options)):
-                    assert time.monotonic() < deadline_s
-                pathlib.Path(flag).write_text("died", encoding="utf-8")
-                raise RuntimeError("this attempt dies")
-            yield ("row " + frame["id"].astype(str) + " " + "." * 3000).to_frame("body")
-
-    return bodies
-
-
 def paid_orders(*, to_topic: str | None, to_group: str | None = None) -> "Wanted":
     """The replay of what was written and archived a moment ago."""
     from tanist.spark.replay.selecting import want  # noqa: PLC0415 - it may not be installed.
@@ -309,6 +311,7 @@ CHECKS: tuple[Callable[["SparkSession", EmbeddedBroker, Path], None], ...] = (
     rows_are_written_with_their_tags_keys_and_names,
     a_sharding_key_keeps_its_rows_in_one_queue_and_in_order,
     a_stream_whose_tasks_die_and_whose_batch_is_repeated_is_written_once,
+    a_stream_whose_driver_is_killed_in_the_middle_of_a_batch_is_written_once,
     an_archive_is_replayed_once_however_often_that_is_asked,
     repeats_are_dropped,
     the_books_say_what_is_lost_and_what_came_twice,

@@ -1,6 +1,8 @@
 """What the commands of ``tanist spark`` do in a real Spark: checks for the session of ``test_spark``."""
 
 import json
+import os
+import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,9 +15,11 @@ from click.testing import CliRunner, Result
 from tanist.check import Began, Ended, Event, Fault, Held, Log, Outcome, Read
 from tanist.check.history import encode_event, order_of
 from tanist.cli.main import tanist
+from tanist.spark.archive.folder import ArchiveFolder
 from tanist.sync import Consumer, Credentials, Message, Producer, Start
 from tanist.testing import EmbeddedBroker
 from tests.support.acl import SECRET
+from tests.support.log_lines import LogLines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,27 +31,83 @@ COUNT = 12
 
 
 def every_job_reaches_a_broker_that_has_access_rules(spark: "SparkSession", folder: Path) -> None:
-    with guarded(folder) as broker, kept(spark):
+    """And tells how far it is, and logs what it read and wrote."""
+    with guarded(folder) as broker, kept(spark), LogLines("tanist.spark") as logged:
         archive, namesrv = str(folder / "guarded"), broker.namesrv
         refused = run("archive", "-n", namesrv, "--topics", "Orders", "--to", archive, "--once", env={})
         assert "accessKey" in str(refused.exception)
         archived = told("archive", "-n", namesrv, "--topics", "Orders", "--to", archive, "--once")
         assert archived["rows"] == COUNT
-        assert told("audit", str(folder / "guarded-store"), "--namesrv", namesrv)["comparedMessages"] == COUNT
+        assert logged.count(f"archived batch=0 rows={COUNT} bytes={archived['bytes']} ") == 1
+        store = str(folder / "guarded-store")
+        assert (
+            told("audit", store, "--namesrv", namesrv, progress="parts; 0 parts left")["comparedMessages"]
+            == COUNT
+        )
+        assert logged.count(f"audited store={store} messages={COUNT} read_bytes=") == 1
 
         until = datetime.now(UTC).isoformat()
         asked = ("-n", namesrv, "-t", "Orders", "--from", "2026-01-01", "--until", until, "--to", "Again")
-        assert told("replay", archive, *asked, "--apply")["rows"] == COUNT
+        replayed = told("replay", archive, *asked, "--apply")
+        assert replayed["rows"] == COUNT
+        done = f"replay is done id={replayed['replayId']} read_rows={COUNT} written_rows={COUNT} "
+        assert logged.count(done) == 1
         again = told("dedup", "-n", namesrv, "-t", "Again", "--to", "Clean")
         assert (again["rows"], again["kept"], again["writtenTo"]) == (COUNT, COUNT, "Clean")
+        assert logged.count(f"repeats dropped rows={COUNT} kept={COUNT}") == 1
         books = told("ledger", "-n", namesrv, "-t", "Orders", "-g", "billing")
         assert books["groups"][0]["consumed"] == COUNT
+        assert logged.count("ledger is done read_rows=") == 1
 
         samples = folder / "samples.jsonl"
         assert run("lag", "collect", "-n", namesrv, "--to", str(samples), "--count", "1").exit_code == 0
         assert any(json.loads(line)["group"] == "billing" for line in samples.read_text().splitlines())
-        plans = told("reset-plan", "-n", namesrv, "--to", "-2h", "-g", "billing", "-o", str(folder / "plans"))
+        # Only an archive would be read by Spark for a plan: there is no progress to tell.
+        asked = ("-n", namesrv, "--to", "-2h", "-g", "billing", "-o", str(folder / "plans"))
+        plans = told("reset-plan", *asked, progress="")
         assert [plan["topic"] for plan in plans["plans"]] == ["Orders"]
+
+
+def an_archive_that_is_told_to_end_finishes_its_batch_and_goes_on_later(
+    spark: "SparkSession", folder: Path
+) -> None:
+    root, commit = str(folder / "stopped"), ArchiveFolder.commit
+
+    def commit_late(*given: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return commit(*given)
+
+    with EmbeddedBroker(topics={"Orders": 2}) as broker, kept(spark), handlers_restored():
+        with Producer(group="test", namesrv=broker.namesrv) as producer:
+            for number in range(40):
+                producer.send(Message("Orders", f"message {number}".encode()))
+        asked = ("archive", "-n", broker.namesrv, "--topics", "Orders", "--to", root)
+        with patch.object(ArchiveFolder, "commit", commit_late):
+            stopped = told(*asked, "--batch-messages", "12")
+        rest = told(*asked, "--once")
+        assert (stopped["batches"], stopped["rows"], rest["rows"]) == (1, 12, 28)
+
+        listed = told("archive", "list", root, progress="")
+        compacted = told("archive", "compact", root)
+        assert (compacted["filesBefore"], compacted["filesAfter"]) == (listed["files"], 1)
+        again = told("archive", "list", root, progress="")
+        assert (listed["rows"], again["rows"], again["files"]) == (40, 40, 1)
+        assert all(queue["ranges"] == [[0, 20]] and not queue["gaps"] for queue in again["queues"])
+
+
+@contextmanager
+def handlers_restored() -> Generator[None]:
+    """A command handles signals in this process; before it does they are none of ours."""
+
+    def refuse(number: int, _frame: object) -> None:
+        raise AssertionError(f"nobody waits for signal {number}")
+
+    before = [(number, signal.signal(number, refuse)) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def a_history_is_judged_as_one_process_judges_it(spark: "SparkSession", folder: Path) -> None:
@@ -130,15 +190,17 @@ def run(*words: str, env: dict[str, str] | None = None) -> Result:
     return CliRunner().invoke(tanist, ["spark", *words], env=ACCESS if env is None else env)
 
 
-def told(*words: str) -> Any:
-    """What a command that comes to a good end tells as JSON."""
+def told(*words: str, progress: str = "/s") -> Any:
+    """What a command that comes to a good end tells as JSON, once it has told how far it came."""
     result = run(*words, "--json")
     assert result.exit_code == 0, (result.output, result.exception)
+    assert progress in result.stderr
     assert SECRET not in result.output
     return json.loads(result.stdout)
 
 
 JOB_CHECKS: tuple[Callable[["SparkSession", Path], None], ...] = (
     every_job_reaches_a_broker_that_has_access_rules,
+    an_archive_that_is_told_to_end_finishes_its_batch_and_goes_on_later,
     a_history_is_judged_as_one_process_judges_it,
 )

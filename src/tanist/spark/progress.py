@@ -53,6 +53,8 @@ class Progress:
             return f"{shown_bytes(self.bytes)}, {rate}"
         if self.rows and not self.bytes:
             return f"{self.rows} messages, {self.rows / max(now_s - self.started_s, 1e-3):.0f}/s"
+        if self.done_parts and not self.rows:
+            return f"{self.done_parts} parts"
         return f"{self.rows} messages, {shown_bytes(self.bytes)}, {rate}"
 
     def _left(self) -> str:

@@ -23,7 +23,7 @@ Look = Callable[[], Progress]
 
 @contextmanager
 def telling(tell: Tell, look: Look) -> Generator[None]:
-    """Tell every second for as long as the block lasts, if something was done since."""
+    """Tell every second for as long as the block lasts, if something was done since; and once it is done."""
     is_over = threading.Event()
 
     def watch() -> None:
@@ -41,6 +41,7 @@ def telling(tell: Tell, look: Look) -> Generator[None]:
     finally:
         is_over.set()
         watcher.join()
+    tell(look())
 
 
 @contextmanager
@@ -60,7 +61,6 @@ def watched(spark: "SparkSession", job: str, tell: Tell) -> Generator[None]:
 
     with telling(tell, look):
         yield
-    tell(look())
     now = _count(spark)
     _log.info(
         "%s is done read_rows=%d read_bytes=%d written_rows=%d written_bytes=%d seconds=%.1f",

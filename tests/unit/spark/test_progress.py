@@ -17,6 +17,7 @@ def test_the_time_left_is_told_at_the_rate_up_to_now() -> None:
             Progress(100.0, rows=600, done_parts=2, left_parts=3),
             "600 messages, 300/s; 3 parts left, about 3 s",
         ),
+        (Progress(100.0, done_parts=1, left_parts=1), "1 parts; 1 parts left, about 2 s"),
     ],
 )
 def test_what_nobody_counts_is_not_told_as_nothing(progress: Progress, line: str) -> None:

@@ -143,7 +143,10 @@ def replay(
         prepared = prepare(select(archive, wanted), wanted)
         prepared.write.format("rocketmq").options(**given).mode("append").save()
     seconds = time.monotonic() - started_s
-    _log.info("replay is done id=%s seconds=%.1f", wanted.replay_id, seconds)
+    _log.info(
+        "replay is done id=%s read_rows=%d written_rows=%d seconds=%.1f",
+        wanted.replay_id, report.rows, report.rows - report.already_there, seconds,
+    )  # fmt: skip
     return msgspec.structs.replace(report, is_applied=True, seconds=seconds)
 
 
