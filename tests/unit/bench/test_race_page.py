@@ -42,7 +42,9 @@ def test_a_row_that_did_not_run_says_why() -> None:
 
 
 def test_the_readme_has_the_goals_of_the_main_rows() -> None:
-    assert "| lean-sends: 1 connection |" in _text(_record(RowRecord("lean-sends", 3.0, 1.0, (_LOST,))), "README.md")
+    assert "| lean-sends: 1 connection |" in _text(
+        _record(RowRecord("lean-sends", 3.0, 1.0, (_LOST,))), "README.md"
+    )
 
 
 def test_without_a_race_the_pages_say_that_there_is_none() -> None:
