@@ -138,11 +138,7 @@ def test_a_capped_process_gets_no_more_memory_until_it_is_uncapped() -> None:
 
 def test_a_wall_clock_jumps_and_comes_back(tmp_path: Path) -> None:
     clock = WallClock(tmp_path / "clock")
-    try:
-        within = clock.within
-    except NotPossible as error:
-        do_without(PartnerMissing(str(error)))
-    with Obedient(*within) as process:
+    with Obedient(*clock.within) as process:
 
         def ahead_s() -> float:
             return float(process.do("__import__('time').time()")) - time.time()

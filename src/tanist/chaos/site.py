@@ -267,8 +267,6 @@ class Site:
                 forgetful = ForgetfulDisk(self._layout.store(number))
                 self._forgetful_disks[name] = self._running.enter_context(forgetful)
             if self._fault is Fault.CLOCK_JUMP:
-                if self._mode.has_registry:
-                    raise NotPossible("libfaketime stops a process that was forked, as one with a parent is")
                 self._clocks[name] = WallClock(self.folder / f"{name}.clock")
 
     def _lay_out(self, hub: str) -> Layout:
