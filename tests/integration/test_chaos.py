@@ -55,11 +55,22 @@ def judge(folder: Path, mode: Mode, fault: Fault, *, zookeeper: str = "") -> Non
         (Mode.SLAVE_CONSUMPTION, Fault.CUT_REGISTRY),
         (Mode.AUTO_SWITCH, Fault.FREEZE_MASTER),
         (Mode.AUTO_SWITCH, Fault.CUT_MASTER),
-        (Mode.AUTO_SWITCH, Fault.POWER_LOSS),
     ],
 )
 def test_nothing_acknowledged_is_lost(mode: Mode, fault: Fault, tmp_path: Path) -> None:
     judge(tmp_path, mode, fault)
+
+
+@pytest.mark.takes(15)
+@pytest.mark.known_bug("RMQ #7689")
+def test_nothing_is_lost_or_used_again_when_master_and_registry_die_together(tmp_path: Path) -> None:
+    judge(tmp_path, Mode.AUTO_SWITCH, Fault.KILL_MASTER_AND_REGISTRY)
+
+
+@pytest.mark.takes(20)
+@pytest.mark.known_bug("NATS #7567")
+def test_a_loss_of_power_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    judge(tmp_path, Mode.AUTO_SWITCH, Fault.POWER_LOSS)
 
 
 @pytest.mark.partner("java", "maven")

@@ -15,13 +15,22 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message
 
+from tanist.admin.resets.plan_file import read_plan
+from tanist.admin.resets.refused import ResetRefused
 from tanist.broker.acl.plain_acl import parse_plain_acl
 from tanist.broker.acl.rules import make_rules
+from tanist.broker.controlled.identity import IdentityFiles
 from tanist.broker.resets.order_file import decode_order
+from tanist.broker.settings import BrokerSettings
 from tanist.broker.slave_consume.notes import decode_master_note, decode_slave_note
 from tanist.broker.sql import BadExpression, compile_condition
+from tanist.check.history import HistoryError, read_history
+from tanist.client import MessageQueue
+from tanist.client.offsets.offset_file import OffsetFile, OffsetTable
+from tanist.client.received import decode_messages
 from tanist.client.tracing.trace_format import decode_traces
 from tanist.config.properties import parse_properties
+from tanist.console.access.users import read_users
 from tanist.console.errors import BadRequest
 from tanist.console.web.actions import read_request
 from tanist.console.web.changes import TopicUpdate
@@ -30,10 +39,13 @@ from tanist.coord.remote_messages import decode_changes
 from tanist.errors import ConfigError, RemoteProtocolError, StoreError
 from tanist.model.reading import BadReadingRecord, decode_assignment, decode_presence, decode_read_record
 from tanist.model.subscription import subscribe
+from tanist.nameserver.kv_file import KVFile
 from tanist.protocol.batch import decode_batch
+from tanist.protocol.bodies.base import Body
 from tanist.protocol.bodies.client import decode_heartbeat
 from tanist.protocol.bodies.config_text import decode_config
 from tanist.protocol.bodies.registration import decode_registration
+from tanist.protocol.bodies.replication import HARuntimeInfo
 from tanist.protocol.compression import decompress_body
 from tanist.protocol.frame import FrameDecoder, first_request, whole_send
 from tanist.protocol.ha_autoswitch import MasterFrameDecoder, SlaveFrameDecoder
@@ -52,6 +64,7 @@ from tanist.protocol.header_binary import decode_binary_header
 from tanist.protocol.header_json import decode_json_header
 from tanist.protocol.headers.pull import PullMessageRequest
 from tanist.protocol.headers.send import SendMessageRequest, SendMessageRequestV2
+from tanist.protocol.java_json import decode_java_json
 from tanist.protocol.key_index import decode_index_header
 from tanist.protocol.message_id import decode_offset_id, decode_unique_id
 from tanist.protocol.properties import decode_properties
@@ -60,8 +73,12 @@ from tanist.protocol.queue_entry import find_run
 from tanist.protocol.record import check_record, decode_record
 from tanist.protocol.signature import is_signed
 from tanist.store.checkpoint import FILE_BYTES, decode_checkpoint, encode_checkpoint
+from tanist.store.config_table import FILE_NAMES, ConfigTable, ConsumerOffsetTable
 from tanist.store.deletions import decode_deletions
+from tanist.store.disk import Disk
 from tanist.store.epoch_file import decode_epochs
+from tanist.store.incarnation import Incarnation
+from tanist.store.timer_checkpoint import TimerCheckpointFile
 from tanist.store.truncation import decode_note
 from tests.support.messages import SMALL, TOPIC, kill, open_store
 
@@ -233,6 +250,33 @@ def _opened_with(folder: str, size_bytes: int) -> Callable[[bytes], None]:
     return open_it
 
 
+def _in_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], None]:
+    """Read a folder that has nothing but this in one file, by what reads it in production."""
+
+    def read_it(data: bytes) -> None:
+        with tempfile.TemporaryDirectory() as home:
+            path = Path(home) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            read(Path(home))
+
+    return read_it
+
+
+def _tables_of(root: Path) -> None:
+    ConfigTable(Disk(), root, ConsumerOffsetTable).load()
+
+
+def _identity(home: Path) -> None:
+    settings = BrokerSettings(store_path_broker_identity=str(home / "brokerIdentity"))
+    IdentityFiles(Disk(), settings).load()
+
+
+def _java_json(json_type: type[Body]) -> Callable[[bytes], object]:
+    return lambda data: decode_java_json(data, json_type)
+
+
+_QUEUE = MessageQueue(topic=TOPIC, broker_name="a", queue_id=0)
 _QUEUE_FILE = f"consumequeue/{TOPIC}/0/{0:020d}"
 _INDEX_FILE = "index/20260101000000000"
 _INDEX_BYTES = 40 + SMALL.max_hash_slot_num * 4 + SMALL.max_index_num * 20
@@ -272,6 +316,27 @@ TARGETS: Final[Mapping[str, Target]] = {
     "reading-notes": Target(_all_of(decode_slave_note, decode_master_note)),
     "reading-records": Target(
         _all_of(decode_assignment, decode_presence, decode_read_record, error=BadReadingRecord)
+    ),
+    "java-json": Target(_all_of(*map(_java_json, (OffsetTable, ConsumerOffsetTable, HARuntimeInfo)))),
+    "messages": Target(lambda data: decode_messages(data, _QUEUE)),
+    "config-table": Target(_in_file(f"config/{FILE_NAMES[ConsumerOffsetTable]}", _tables_of), (StoreError,)),
+    "kv-file": Target(
+        _in_file("kv.json", lambda home: KVFile(home / "kv.json").load()), (StoreError, ConfigError)
+    ),
+    "console-users": Target(_in_file("users", lambda home: read_users(home / "users")), (ConfigError,)),
+    "client-offsets": Target(
+        _in_file("offsets.json", lambda home: OffsetFile(home / "offsets.json").read()), (StoreError,)
+    ),
+    "incarnation": Target(
+        _in_file("incarnation", lambda home: Incarnation(Disk(), home).load()), (StoreError,)
+    ),
+    "identity": Target(_in_file("brokerIdentity", _identity), (StoreError,)),
+    "timer-checkpoint": Target(
+        _in_file("config/timercheck", lambda home: TimerCheckpointFile(Disk(), home).load()), (StoreError,)
+    ),
+    "reset-plan": Target(_in_file("plan.json", lambda home: read_plan(home / "plan.json")), (ResetRefused,)),
+    "history": Target(
+        _in_file("p.jsonl", lambda home: list(read_history(home / "p.jsonl"))), (HistoryError,)
     ),
     "traces": Target(_text(decode_traces)),
     "console-body": Target(_console),

@@ -13,8 +13,11 @@ BANNED_CALLS = frozenset(
     {
         *("eval", "exec", "compile", "__import__", "os.system", "os.popen", "tempfile.mktemp"),
         *("yaml.unsafe_load", "yaml.full_load", "yaml.load_all"),
+        *("subprocess.getoutput", "subprocess.getstatusoutput", "asyncio.create_subprocess_shell"),
     }
 )
+BANNED_KINDS = ("os.exec", "os.spawn", "os.posix_spawn")
+"""How the names of calls begin that make this process another, or start one past ``subprocess``."""
 
 
 def broken_rules(text: str) -> Iterator[str]:
@@ -23,8 +26,10 @@ def broken_rules(text: str) -> Iterator[str]:
         match node:
             case ast.Import(names=names):
                 found = {alias.name.partition(".")[0] for alias in names} & BANNED_IMPORTS
-            case ast.ImportFrom(module=str(module)):
+            case ast.ImportFrom(module=str(module), names=names):
                 found = {module.partition(".")[0]} & BANNED_IMPORTS
+                # By its bare name the call would not be known.
+                found |= {name for alias in names if is_banned(name := f"{module}.{alias.name}")}
             case ast.Call():
                 found = set(broken_by_call(node))
             case _:
@@ -32,9 +37,13 @@ def broken_rules(text: str) -> Iterator[str]:
         yield from (f"line {node.lineno}: {name}" for name in sorted(found))
 
 
+def is_banned(name: str) -> bool:
+    return name in BANNED_CALLS or name.startswith(BANNED_KINDS)
+
+
 def broken_by_call(call: ast.Call) -> Iterator[str]:
     name = ast.unparse(call.func)
-    if name in BANNED_CALLS:
+    if is_banned(name):
         yield name
     if any(word.arg == "shell" and ast.unparse(word.value) != "False" for word in call.keywords):
         yield f"{name} with a shell"
@@ -49,6 +58,14 @@ def broken_by_call(call: ast.Call) -> Iterator[str]:
         ("from marshal import loads", "marshal"),
         ("eval(text)", "eval"),
         ("os.system('ls')", "os.system"),
+        ("from os import system", "os.system"),
+        ("from os import execv as go", "os.execv"),
+        ("os.execvp('ls', ['ls'])", "os.execvp"),
+        ("os.spawnl(os.P_WAIT, 'ls')", "os.spawnl"),
+        ("os.posix_spawn('/bin/ls', ['ls'], {})", "os.posix_spawn"),
+        ("subprocess.getoutput('ls')", "subprocess.getoutput"),
+        ("from subprocess import getstatusoutput", "subprocess.getstatusoutput"),
+        ("asyncio.create_subprocess_shell('ls')", "asyncio.create_subprocess_shell"),
         ("subprocess.run(text, shell=True)", "subprocess.run with a shell"),
         ("yaml.load(text, yaml.Loader)", "yaml.load with a loader that makes objects"),
     ],

@@ -1,11 +1,14 @@
-"""A wall clock of its own for a process, which somebody may set: libfaketime's, where it is installed."""
+"""A wall clock of its own for a process of ours, which somebody may set.
 
+The process reads it instead of the machine's, by a module that Python loads before all others. So one that
+forks keeps it, which it does not with a library that stands before the system's calls.
+"""
+
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tanist.chaos.means import NotPossible
-
-_LIBRARIES = ("/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib*/faketime/libfaketimeMT.so.1")
+_MODULES = Path(__file__).parent / "own_clock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,23 +16,14 @@ class WallClock:
     """The clock of those processes that ``within`` runs. The steady clock stays what it is."""
 
     file: Path
-    """Says how far it is from the true time."""
+    """Says how many seconds it is from the true time."""
 
     @property
     def within(self) -> tuple[str, ...]:
-        """The command that runs a program by this clock. Raises NotPossible."""
-        found = [path for pattern in _LIBRARIES for path in Path("/").glob(pattern.removeprefix("/"))]
-        if not found:
-            raise NotPossible("clocks can not be set here: install libfaketime (Debian's package faketime)")
+        """The command that runs a program by this clock."""
         self.set(0)
-        return (
-            "env",
-            f"LD_PRELOAD={found[0]}",
-            f"FAKETIME_TIMESTAMP_FILE={self.file}",
-            "FAKETIME_CACHE_DURATION=1",
-            "FAKETIME_DONT_FAKE_MONOTONIC=1",
-            "DONT_FAKE_MONOTONIC=1",
-        )
+        paths = [str(_MODULES), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return ("env", f"PYTHONPATH={os.pathsep.join(paths)}", f"TANIST_WALL_CLOCK={self.file}")
 
     def set(self, ahead_s: int) -> None:
         """Be so far ahead of the true time from now on."""

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from tanist.chaos.lots import Victim
 from tanist.chaos.modes import Mode
+from tanist.up.plan import BROKERS, CONTROLLER
 
 
 class Fault(StrEnum):
@@ -81,7 +82,31 @@ def faults_of(mode: Mode) -> list[Fault]:
         for fault in Fault
         if (mode.has_registry or fault not in _OF_THE_REGISTRY)
         and (mode is Mode.AUTO_SWITCH_ZOOKEEPER or not fault.is_of_zookeeper)
+        # With fixed roles consumers are given what is not on the disk yet, as in RocketMQ. When that is
+        # lost, an offset that they have read gets another message, and no acknowledgement was broken.
+        and not (fault is Fault.POWER_LOSS and mode.has_fixed_roles)
     ]
+
+
+def struck_by(fault: Fault, *, master: str, victim: Victim) -> list[str]:
+    """The processes that a fault strikes, in their order, a slave before its master; links are nobody's."""
+    slave = next(name for name in BROKERS if name != master)
+    match fault:
+        case Fault.KILL_MASTER | Fault.FREEZE_MASTER | Fault.CUT_MASTER:
+            names = [master]
+        case Fault.KILL_SLAVE | Fault.FREEZE_SLAVE | Fault.CUT_SLAVE:
+            names = [slave]
+        case Fault.KILL_BOTH | Fault.RESTART_ALL | Fault.POWER_LOSS:
+            names = [slave, master]
+        case Fault.KILL_REGISTRY:
+            names = [CONTROLLER]
+        case Fault.KILL_MASTER_AND_REGISTRY:
+            names = [CONTROLLER, master]
+        case Fault.ONE_WAY_CUT | Fault.FULL_DISK | Fault.SLOW_DISK | Fault.CLOCK_JUMP | Fault.MEMORY_CAP:
+            names = [master if victim is Victim.MASTER else slave]
+        case _:
+            names = []
+    return names
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ from tanist.admin.replication import ha_status
 from tanist.chaos import memory
 from tanist.chaos.clocks import WallClock
 from tanist.chaos.disks import SmallDisk
-from tanist.chaos.faults import Fault
+from tanist.chaos.faults import Fault, struck_by
 from tanist.chaos.forgetful_disks import ForgetfulDisk
 from tanist.chaos.hostile import disturb
 from tanist.chaos.hosts import Host, Switch
+from tanist.chaos.in_step import are_in_step, described
 from tanist.chaos.lots import Victim
 from tanist.chaos.means import NotPossible
 from tanist.chaos.modes import (
@@ -41,7 +42,7 @@ from tanist.client.settings import Credentials
 from tanist.errors import MQError
 from tanist.protocol.bodies.replication import HARuntimeInfo
 from tanist.up.member import Member
-from tanist.up.plan import BROKERS, CONSOLE, CONTROLLER
+from tanist.up.plan import BROKERS, CONSOLE
 
 _LOOPBACK = "127.0.0.1"
 _RELAY = "127.0.0.2"
@@ -126,7 +127,8 @@ class Site:
 
     async def strike(self) -> None:
         """Break it."""
-        self._struck = self._whom(await self._master())
+        names = struck_by(self._fault, master=await self._master(), victim=self._victim)
+        self._struck = [self._members[name] for name in names]
         match self._fault:
             case Fault.FREEZE_MASTER | Fault.FREEZE_SLAVE:
                 self._struck[0].pause()
@@ -189,9 +191,9 @@ class Site:
             async with asyncio.timeout(_LIMIT_S):
                 while True:
                     states = await self._states()
-                    if _are_in_step(states):
+                    if are_in_step(states):
                         return
-                    found = "; ".join(_described(state) for state in states)
+                    found = "; ".join(described(state) for state in states)
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
             raise NotInStep(f"the replicas are not in step after {_LIMIT_S:g} s: {found}") from None
@@ -265,8 +267,6 @@ class Site:
                 forgetful = ForgetfulDisk(self._layout.store(number))
                 self._forgetful_disks[name] = self._running.enter_context(forgetful)
             if self._fault is Fault.CLOCK_JUMP:
-                if self._mode.has_registry:
-                    raise NotPossible("libfaketime stops a process that was forked, as one with a parent is")
                 self._clocks[name] = WallClock(self.folder / f"{name}.clock")
 
     def _lay_out(self, hub: str) -> Layout:
@@ -367,26 +367,6 @@ class Site:
             await self._stop_member(member)
             await asyncio.to_thread(self._forgetful_disks[member.name].lose)
 
-    def _whom(self, master: str) -> list[Member]:
-        """The members that the fault strikes, the slave first."""
-        slave = next(name for name in BROKERS if name != master)
-        match self._fault:
-            case Fault.KILL_MASTER | Fault.FREEZE_MASTER | Fault.CUT_MASTER:
-                names = [master]
-            case Fault.KILL_SLAVE | Fault.FREEZE_SLAVE | Fault.CUT_SLAVE:
-                names = [slave]
-            case Fault.KILL_BOTH | Fault.RESTART_ALL | Fault.POWER_LOSS:
-                names = [slave, master]
-            case Fault.KILL_REGISTRY:
-                names = [CONTROLLER]
-            case Fault.KILL_MASTER_AND_REGISTRY:
-                names = [CONTROLLER, master]
-            case Fault.ONE_WAY_CUT | Fault.FULL_DISK | Fault.SLOW_DISK | Fault.CLOCK_JUMP | Fault.MEMORY_CAP:
-                names = [master if self._victim is Victim.MASTER else slave]
-            case _:
-                names = []
-        return [self._members[name] for name in names]
-
     async def _master(self) -> str:
         for number, name in enumerate(BROKERS):
             with contextlib.suppress(MQError):
@@ -434,21 +414,3 @@ class Site:
         member.resume()
         member.kill()
         await member.stop()
-
-
-def _are_in_step(states: list[HARuntimeInfo | MQError]) -> bool:
-    known = [state for state in states if isinstance(state, HARuntimeInfo)]
-    masters = [state for state in known if state.is_master]
-    if len(known) != len(BROKERS) or len(masters) != 1:
-        return False
-    (master,) = masters
-    slave = next(state for state in known if not state.is_master)
-    is_counted = master.controlled is None or len(master.controlled.sync_state_set) == len(BROKERS)
-    return is_counted and bool(master.slaves) and slave.client.log_end == master.log_end
-
-
-def _described(state: HARuntimeInfo | MQError) -> str:
-    if isinstance(state, MQError):
-        return str(state)
-    role = "master" if state.is_master else "slave"
-    return f"{role} log_end={state.log_end or state.client.log_end} {state.client.reason or ''}".strip()

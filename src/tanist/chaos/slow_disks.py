@@ -43,6 +43,10 @@ class SlowDisk:
         self.free()
         self._group.rmdir()
 
+    def slowed(self) -> list[str]:
+        """The processes that write by the trickle."""
+        return (self._group / "cgroup.procs").read_text(encoding="ascii").split()
+
     def slow(self, *pids: int) -> None:
         """Have these processes, and those that they start, write by the trickle."""
         for pid in pids:
@@ -51,7 +55,7 @@ class SlowDisk:
 
     def free(self) -> None:
         """Let all of them write as they like."""
-        for pid in (self._group / "cgroup.procs").read_text(encoding="ascii").split():
+        for pid in self.slowed():
             with suppress(OSError):
                 (self._group.parent / "cgroup.procs").write_text(pid, encoding="ascii")
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from tanist.errors import MQError
+from tanist.protocol.java_json import BAD_JSON
 
 
 class HistoryError(MQError):
@@ -166,7 +167,7 @@ def read_history(path: Path) -> Iterator[Event]:
                 return
             try:
                 yield decode_event(line)
-            except msgspec.MsgspecError as error:
+            except BAD_JSON as error:
                 raise HistoryError(
                     f"{path}, line {number}: {error}; give files of one JSON event a line"
                 ) from None

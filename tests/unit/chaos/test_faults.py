@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tanist.chaos.faults import Fault, Promise, faults_of, forgotten_s, promise_of
+from tanist.chaos.faults import Fault, Promise, faults_of, forgotten_s, promise_of, struck_by
 from tanist.chaos.lots import Victim, draw
 from tanist.chaos.modes import Layout, Mode, plan_members
 from tanist.chaos.planted import Planted
+from tanist.up.plan import BROKERS, CONTROLLER
 
 
 def layout(*, zookeeper: str = "") -> Layout:
@@ -38,6 +39,36 @@ def test_every_mode_has_sixteen_faults_and_all_of_them_eighty() -> None:
     counts = [len(faults_of(mode)) for mode in Mode]
     assert min(counts) >= 16
     assert sum(counts) >= 80
+
+
+@pytest.mark.parametrize(
+    ("fault", "struck"),
+    [
+        (Fault.KILL_MASTER, [BROKERS[1]]),
+        (Fault.KILL_SLAVE, [BROKERS[0]]),
+        (Fault.KILL_BOTH, [BROKERS[0], BROKERS[1]]),
+        (Fault.FREEZE_MASTER, [BROKERS[1]]),
+        (Fault.FREEZE_SLAVE, [BROKERS[0]]),
+        (Fault.CUT_MASTER, [BROKERS[1]]),
+        (Fault.CUT_SLAVE, [BROKERS[0]]),
+        (Fault.KILL_REGISTRY, [CONTROLLER]),
+        (Fault.KILL_MASTER_AND_REGISTRY, [CONTROLLER, BROKERS[1]]),
+        (Fault.RESTART_ALL, [BROKERS[0], BROKERS[1]]),
+        (Fault.POWER_LOSS, [BROKERS[0], BROKERS[1]]),
+        (Fault.CUT_REPLICATION, []),
+    ],
+)
+@pytest.mark.parametrize("victim", Victim)
+def test_a_fault_strikes_whom_its_name_says(fault: Fault, struck: list[str], victim: Victim) -> None:
+    assert struck_by(fault, master=BROKERS[1], victim=victim) == struck
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault.ONE_WAY_CUT, Fault.FULL_DISK, Fault.SLOW_DISK, Fault.CLOCK_JUMP, Fault.MEMORY_CAP]
+)
+def test_what_may_befall_either_strikes_the_victim(fault: Fault) -> None:
+    assert struck_by(fault, master=BROKERS[0], victim=Victim.MASTER) == [BROKERS[0]]
+    assert struck_by(fault, master=BROKERS[0], victim=Victim.SLAVE) == [BROKERS[1]]
 
 
 def test_only_a_mode_with_zookeeper_has_its_leader_struck() -> None:
@@ -77,8 +108,9 @@ def test_a_full_disk_stops_the_sends_of_whose_it_is(mode: Mode) -> None:
     assert promise_of(mode, Fault.FULL_DISK, Victim.SLAVE) == promise_of(mode, Fault.KILL_SLAVE)
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", [Mode.AUTO_SWITCH, Mode.AUTO_SWITCH_ZOOKEEPER])
 def test_a_loss_of_power_takes_both_and_promises_no_work(mode: Mode) -> None:
+    assert Fault.POWER_LOSS in faults_of(mode)
     assert promise_of(mode, Fault.POWER_LOSS) == Promise(sends=False, reads=False)
     assert forgotten_s(mode, Fault.POWER_LOSS) > 0
 

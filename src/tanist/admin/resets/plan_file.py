@@ -13,6 +13,7 @@ import msgspec
 from tanist.admin.resets.plan import PLAN_VERSION, Plan
 from tanist.admin.resets.refused import ResetRefused
 from tanist.protocol.bodies.base import encode_body
+from tanist.protocol.java_json import BAD_JSON
 
 _KIND = "tanist offset reset plan"
 _DIGEST_CHARS = 16
@@ -59,7 +60,7 @@ def read_plan(path: Path, *, is_edit_accepted: bool = False) -> Plan:
         raise ResetRefused(f"{path} has more than {_MAX_FILE_BYTES >> 20} MiB; that is no plan")
     try:
         whole = msgspec.json.decode(path.read_bytes(), type=_File)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BAD_JSON as error:
         raise ResetRefused(f"{path} is no plan: {error}; make one with resetOffset plan") from error
     if whole.kind != _KIND:
         raise ResetRefused(f"{path} is no plan but {whole.kind!r}; make one with resetOffset plan")

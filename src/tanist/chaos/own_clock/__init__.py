@@ -1,0 +1,1 @@
+"""On the path of a process that is to have a wall clock of its own."""
