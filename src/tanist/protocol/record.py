@@ -26,6 +26,8 @@ from tanist.protocol import crc
 MAGIC_V1 = -626843481
 MAGIC_V2 = -626843477
 MAGIC_BLANK = -875286124
+MAGIC_PREFIX = struct.pack(">i", MAGIC_V1)[:3]
+"""What the magics of both versions begin with."""
 
 BLANK_BYTES = 8
 """What ends a file: the space left in it and MAGIC_BLANK. A record always leaves room for it."""
