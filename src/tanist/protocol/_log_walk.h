@@ -17,7 +17,6 @@ enum {
     STORE_HOST_V6 = 0x20,
     BODY_CRC_AT = 8,
     LOG_OFFSET_AT = 28, /* In a record, where it says that it lies. */
-    HEAD_BYTES = LOG_OFFSET_AT + 8,
 };
 
 typedef struct {
@@ -269,30 +268,6 @@ static PyObject *walk_records(PyObject *Py_UNUSED(module), PyObject *const *argu
     if (is_none)
         Py_RETURN_NONE;
     return walked != NULL || PyErr_Occurred() ? walked : PyErr_NoMemory();
-}
-
-/* What record_heads.py does: how many bytes of plain records begin here, each where it says that it lies. */
-static PyObject *pass_records(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
-{
-    Py_buffer view;
-    int64_t log_offset, last_end;
-    if (count != 3 || !read_int(arguments[1], 0, INT64_MAX, &log_offset)
-        || !read_int(arguments[2], 0, INT64_MAX, &last_end))
-        return PyErr_Format(PyExc_TypeError, "pass_records takes bytes, their log offset and where records end");
-    if (PyObject_GetBuffer(arguments[0], &view, PyBUF_SIMPLE) < 0)
-        return NULL;
-    int64_t position = 0;
-    while (position <= view.len - HEAD_BYTES) {
-        const uint8_t *head = (const uint8_t *)view.buf + position;
-        int64_t size = (int32_t)get32(head);
-        if ((uint32_t)get32(head + 4) != MAGIC_V1 || get64(head + LOG_OFFSET_AT) != log_offset
-            || size < RECORD_BYTES || size > last_end - log_offset)
-            break;
-        position += size;
-        log_offset += size;
-    }
-    PyBuffer_Release(&view);
-    return PyLong_FromLongLong(position);
 }
 
 /* The size of the record that begins here if it is plain, whole and sound; else 0. */

@@ -18,12 +18,12 @@ from tanist.protocol.record import (
     BLANK_BYTES,
     MAGIC_BLANK,
     MAGIC_PREFIX,
+    RECORD_HEAD,
     Record,
     check_record,
     decode_record,
     peek_record,
 )
-from tanist.protocol.record_heads import RECORD_HEAD
 from tanist.protocol.record_sums import pass_sound
 from tanist.protocol.tags import find_tag, tags_code
 from tanist.store.disk import Disk, File
