@@ -71,7 +71,7 @@ def test_a_replica_with_a_bad_checksum_in_what_was_committed_is_never_elected(tm
 
 
 @pytest.mark.known_bug("NATS #7549", "NATS #7556")
-@pytest.mark.takes(15)
+@pytest.mark.takes(12)
 def test_a_replica_damaged_long_ago_is_not_elected_until_it_is_filled_anew(tmp_path: Path) -> None:
     with GroupProcess(tmp_path) as group:
         master, (slave,) = group.master(), group.slaves()
@@ -98,6 +98,7 @@ def test_a_replica_damaged_long_ago_is_not_elected_until_it_is_filled_anew(tmp_p
         master.restart()
         wait_until(lambda: group.view.group(NAME).master_address == master.address)
         wait_until(lambda: bodies_at(master.address, topic=TOPIC) >= BODIES)
+        wait_until(lambda: _ha_status(slave.address)["haClientRuntimeInfo"]["state"] == "transfer")
 
         rebuilt = CliRunner().invoke(tanist, ["admin", "rebuildSlave", "-b", slave.address, "--yes"])
         assert rebuilt.exit_code == 0, rebuilt.output
