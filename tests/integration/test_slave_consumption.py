@@ -79,7 +79,7 @@ def test_a_group_reads_on_at_the_slave_and_comes_back_with_every_message_handled
             assert pair.slave.status.permission == "NONE"
             key = f"{TOPIC}@{GROUP}"
             (switched,) = await pair.slave.entries(LedgerEvent.SWITCH)
-            assert len(switched.conditions) == 6
+            assert len(switched.conditions) == 7
             assert all(condition.holds for condition in switched.conditions)
             assert switched.offsets[key] == base
             # All that was sent, and not acknowledged where the slave knew of it, might have come twice.

@@ -36,6 +36,7 @@ from tanist.remoting import Connection, Handler
 from tanist.store.config_table import ConfigTable
 from tanist.store.disk import Disk
 from tanist.store.flush import Flusher
+from tanist.store.scrub import Scrub
 from tanist.store.upkeep import Upkeep
 from tests.support.clocks import FakeClock
 from tests.support.fake_connection import FakeConnection
@@ -84,6 +85,7 @@ def open_state(root: Path, settings: BrokerSettings = SETTINGS, *, clock: Clock 
         ),
         counters=Counters(cluster=settings.broker_cluster_name, boot_ms=clock.now_ms()),
         upkeep=Upkeep(store, clock),
+        scrub=Scrub(store, clock),
         pull_progress=PullProgress(),
         long_answers=LongAnswers(clock),
         clock=clock,

@@ -1,5 +1,6 @@
 """The folder of a broker, as a master or a slave left it, and what was promised of it."""
 
+import asyncio
 import random
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -16,8 +17,8 @@ from tanist.protocol.record import decode_record
 from tanist.store import MessageStore
 from tanist.store.config_table import ConfigTable
 from tanist.store.disk import Disk
-from tanist.store.reader import StoreReader
-from tanist.store.verify import verify
+from tanist.store.scrub import Scrub
+from tests.support.clocks import FakeClock
 from tests.support.messages import TOPIC, kill, make_message, open_store
 
 QUEUE_COUNT: Final = 2
@@ -177,10 +178,8 @@ def shown(store: MessageStore) -> dict[tuple[int, int], bytes]:
     return found
 
 
-def problems(root: Path) -> list[str]:
-    """What ``tanist store verify`` says of a folder."""
-    try:
-        with StoreReader(root) as reader:
-            return verify(reader, lambda _bytes: None).problems
-    except StoreError as refusal:
-        return [str(refusal)]
+def scrubbed(store: MessageStore) -> list[str]:
+    """What a broker with this store finds damaged while it runs."""
+    scrub = Scrub(store, FakeClock())
+    asyncio.run(scrub.run_round())
+    return [str(damage) for damage in scrub.damage]

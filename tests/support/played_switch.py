@@ -63,6 +63,7 @@ class PlayedReplica:
         self.log_end = self.confirmed_to = 0
         self.log_epoch = 0
         self.tables_gap: str | None = None
+        self.damage: str | None = None
         self.leases: list[tuple[int, float, float]] = []
         self.void_count = 0
         self.sets: list[SetOrder] = []
@@ -81,6 +82,7 @@ class PlayedReplica:
             log_epoch=lambda: self.log_epoch,
             confirmed_to=lambda: self.confirmed_to,
             tables_gap=lambda: self.tables_gap,
+            damage=lambda: self.damage,
             on_lease=lambda epoch, sent_s, timeout_s: self.leases.append((epoch, sent_s, timeout_s)),
             on_lease_void=self._on_void,
             on_set=self.sets.append,

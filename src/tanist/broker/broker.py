@@ -41,6 +41,7 @@ from tanist.broker.locks import QueueLocks
 from tanist.broker.offsets import OffsetTable
 from tanist.broker.operating.broker_metrics import broker_metrics
 from tanist.broker.operating.config_file import ConfigFile
+from tanist.broker.operating.damage import tell_damage
 from tanist.broker.operating.live_config import LiveConfig
 from tanist.broker.operating.stats import Counters
 from tanist.broker.placing import Placing
@@ -67,6 +68,7 @@ from tanist.store import MessageStore, StoreSettings
 from tanist.store.config_table import ConfigTable
 from tanist.store.disk import Disk
 from tanist.store.flush import Flusher
+from tanist.store.scrub import Scrub
 from tanist.store.upkeep import Upkeep
 
 _log = logging.getLogger(__name__)
@@ -165,6 +167,9 @@ class Broker:
                 state = self._make_state(root, store, flusher, host)
                 if rounds is not None:
                     state.rebuild, state.rebuild_failure = rounds.rebuild, rounds.failure
+                # Before anybody is told of this log, it is known what is damaged in it.
+                state.scrub.on_found = partial(tell_damage, state)
+                state.scrub.recall()
                 ports = ClientPorts(state, self._limits, self._tls, self._guard)
                 duties = Duties(state, ports, tasks, self._tls)
                 state.config.on_change(state.use_config)
@@ -225,6 +230,7 @@ class Broker:
             replication=replication,
             counters=Counters(cluster=self._settings.broker_cluster_name, boot_ms=self._clock.now_ms()),
             upkeep=Upkeep(store, self._clock),
+            scrub=Scrub(store, self._clock),
             pull_progress=PullProgress(),
             long_answers=LongAnswers(self._clock),
             clock=self._clock,

@@ -33,6 +33,7 @@ async def doing_chores(
     chores = {
         "flush": flusher.run,
         "upkeep": state.upkeep.run,
+        "scrub": state.scrub.run,
         "offsets": partial(
             saving,
             partial(_start_save_offsets, state),

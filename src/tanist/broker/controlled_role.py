@@ -14,6 +14,7 @@ from tanist.broker.controlled.set_reports import SetRefused, SetTaken, SetUnknow
 from tanist.broker.duties import Duties
 from tanist.broker.ha_port import ha_address
 from tanist.broker.lasting import running
+from tanist.broker.operating.damage import first_damage
 from tanist.broker.operating.ha_status import confirmed_to
 from tanist.broker.registration import Registration
 from tanist.broker.roles import Roles
@@ -78,6 +79,7 @@ class ControlledRole:
             log_epoch=lambda: 0 if (last := state.store.epochs.last) is None else last.epoch,
             confirmed_to=lambda: confirmed_to(state),
             tables_gap=self._roles.tables_gap,
+            damage=lambda: first_damage(state),
             on_lease=self._on_lease,
             on_lease_void=self._on_lease_void,
             on_set=self._on_set,

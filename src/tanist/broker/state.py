@@ -27,6 +27,7 @@ from tanist.broker.writes.kept_writes import KeptWrites
 from tanist.clock import Clock
 from tanist.ha.settings import HaSettings
 from tanist.store import MessageStore
+from tanist.store.scrub import Scrub
 from tanist.store.upkeep import Upkeep
 
 
@@ -51,6 +52,7 @@ class BrokerState:
     replication: Replication
     counters: Counters
     upkeep: Upkeep
+    scrub: Scrub
     pull_progress: PullProgress
     long_answers: LongAnswers
     clock: Clock

@@ -37,6 +37,8 @@ def print_status(console: Console, told: Told[HARuntimeInfo]) -> None:
         _print_slaves(console, status)
     else:
         _print_link(console, status.client)
+    for damage in status.damage:
+        console.print(f"  damaged: {damage}", style="bold red", markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_controlled(console: Console, controlled: ControlledView, *, is_master: bool) -> None:

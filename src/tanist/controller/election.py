@@ -3,7 +3,8 @@
 Pure. Only a member of the sync state set can be elected, for it has all that was acknowledged; unless unclean
 election is on and no member is alive. A member that was started since it came to be in step may have lost the
 end of its log. It is not elected before one with a longer log; and if it lacks what was confirmed, only when
-all members are back and none has more. Nobody is elected while the lease of the last master may be running.
+all members are back and none has more. So too a member that says that its log is damaged: not before all are
+back and none is sound. Nobody is elected while the lease of the last master may be running.
 An election that fails ends the reign at most, and uses no epoch up.
 """
 
@@ -73,12 +74,14 @@ def elect(record: GroupRecord | None, request: ElectMasterRequest, situation: Si
         return _still_there(record, alive)
     chosen, is_unclean = _choose(record, request, alive, situation)
     if chosen is None and request.broker_id != BY_CONTROLLER:
-        raise ResponseError(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, _nobody(record))
+        raise ResponseError(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, _nobody(record, alive))
     if situation.is_lease_running:
         raise LeaseRunning(record, situation)
     if chosen is None:
         ended = None if record.master_id is None else record.without_master()
-        return Decision(Answer(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, remark=_nobody(record)), ended)
+        return Decision(
+            Answer(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, remark=_nobody(record, alive)), ended
+        )
     return _elected(record, chosen, alive, is_unclean=is_unclean)
 
 
@@ -165,15 +168,21 @@ def _first(asked: int, request: ElectMasterRequest, alive: Mapping[int, Live]) -
     """
     if asked not in alive or request.is_designated:
         return asked
-    return max(alive, key=lambda each: (alive[each].epoch, alive[each].log_end, each == asked))
+    return max(
+        alive,
+        key=lambda each: (alive[each].epoch, alive[each].log_end, alive[each].damage is None, each == asked),
+    )
 
 
 def _members(record: GroupRecord, alive: Mapping[int, Live], situation: Situation) -> dict[int, Live]:
     """Those who are in step, alive and fit to be master."""
     present = {broker_id: alive[broker_id] for broker_id in record.sync_state_set & alive.keys()}
+    all_are_back = len(present) == len(record.sync_state_set)
     uncut = {each: live for each, live in present.items() if not _is_cut(record, live, situation)}
     # What none of them has is lost; before that, somebody who is away may have it.
-    return uncut if uncut or len(present) < len(record.sync_state_set) else present
+    whole = uncut if uncut or not all_are_back else present
+    sound = {each: live for each, live in whole.items() if live.damage is None}
+    return sound if sound or not all_are_back else whole
 
 
 def _is_cut(record: GroupRecord, live: Live, situation: Situation) -> bool:
@@ -200,7 +209,7 @@ def _best(candidates: Mapping[int, Live], designated: int | None, *, are_whole: 
         log = (live.epoch, live.log_end)
         # If all have what was acknowledged tables decide first; else the log does. The smaller number has
         # priority, and of equals the smaller id: the choice depends on no chance.
-        order = (has_tables, *log) if are_whole else (*log, has_tables)
+        order = (live.damage is None, *((has_tables, *log) if are_whole else (*log, has_tables)))
         return (*order, -live.priority, -broker_id)
 
     return max(candidates, key=rank, default=None)
@@ -213,9 +222,17 @@ def _still_there(record: GroupRecord, alive: Mapping[int, Live]) -> Decision:
     return Decision(Answer(code, remark=remark, header=_header(record, alive), body=body))
 
 
-def _nobody(record: GroupRecord) -> str:
+def _nobody(record: GroupRecord, alive: Mapping[int, Live]) -> str:
     members = ", ".join(map(str, sorted(record.sync_state_set))) or "nobody"
-    return f"of the sync state set of {record.broker_name} ({members}) nobody fit to be master is alive"
+    damaged = [
+        f"; replica {each} is damaged: {alive[each].damage}"
+        for each in sorted(record.sync_state_set & alive.keys())
+        if alive[each].damage is not None
+    ]
+    return (
+        f"of the sync state set of {record.broker_name} ({members}) nobody fit to be master is alive"
+        f"{''.join(damaged)}"
+    )
 
 
 def _elected(record: GroupRecord, broker_id: int, alive: Mapping[int, Live], *, is_unclean: bool) -> Decision:

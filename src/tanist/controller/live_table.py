@@ -43,6 +43,7 @@ class Live:
     session: str | None
     ha_address: str | None
     tables_gap: str | None
+    damage: str | None
     connection: object
     deadline_s: float
 
@@ -195,6 +196,7 @@ def _read(heartbeat: BrokerHeartbeatRequest, connection: object, now_s: float) -
         session=heartbeat.session_id or None,
         ha_address=heartbeat.ha_address or None,
         tables_gap=(heartbeat.tables_gap or "")[:MAX_TEXT_CHARS] or None,
+        damage=(heartbeat.damage or "")[:MAX_TEXT_CHARS] or None,
         connection=connection,
         deadline_s=now_s + timeout_ms / 1000,
     )

@@ -1,16 +1,29 @@
 """Follows the records in a stream of log bytes, to see that they are what can follow in this log. Pure.
 
 A record says how large it is and where it lies. Bytes of another log, or of one whose files have another
-size, show there before they are appended; checksums are for whoever reads the records.
+size, show there before they are appended. The checksum of each body is checked too, so that what is damaged
+at the master is not copied: the slave has the records up to there.
 """
 
 import struct
 from typing import Final, Protocol
 
 from tanist.errors import RemoteProtocolError
+from tanist.protocol.crc import crc32
 from tanist.protocol.ha_stream import gather
-from tanist.protocol.record import BLANK_BYTES, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, MIN_RECORD_BYTES
-from tanist.protocol.record_heads import RECORD_HEAD, pass_records
+from tanist.protocol.record import (
+    BLANK_BYTES,
+    CRC_MASK,
+    FLAGGED_BYTES,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    MIN_RECORD_BYTES,
+    RECORD_HEAD,
+    body_and_checksum,
+    fixed_size,
+)
+from tanist.protocol.record_sums import pass_sound
 
 # size, magic
 _BLANK: Final = struct.Struct(">ii")
@@ -47,28 +60,48 @@ class RecordWalk:
         self._head = bytearray()
         self._left = 0
         """What is still to come of the record whose head was seen."""
+        self._body_left = 0
+        """What is still to come of its body."""
+        self._body_crc = self._due_crc = 0
+        """The sum of what came of it, and what that has to be at its end."""
 
     def feed(self, data: bytes | memoryview) -> None:
         """Take the next bytes. Raises RemoteProtocolError if they can not stand there."""
         view = memoryview(data)
         while view:
             if self._left:
-                passed = min(self._left, len(view))
-                self._left -= passed
-                view = view[passed:]
-            elif not self._head and (passed := self._pass_whole_records(view)):
+                view = self._take_rest(view)
+            elif not self._head and (passed := self._pass_sound_records(view)):
                 view = view[passed:]
             else:
                 view = self._take_head(view)
 
-    def _pass_whole_records(self, view: memoryview) -> int:
-        """Pass what is plainly records, the last of them perhaps in part; how many bytes that are."""
+    def _pass_sound_records(self, view: memoryview) -> int:
+        """Pass what is plainly whole and sound records; how many bytes that are."""
         start = self._record_start
         last_end = start - start % self._file_bytes + self._file_bytes - BLANK_BYTES
-        position = pass_records(view, start, last_end)
-        self._record_start += position
-        self._left = max(0, position - len(view))
-        return min(position, len(view))
+        passed = pass_sound(view[: last_end - start], start)
+        self._record_start += passed
+        return passed
+
+    def _take_rest(self, view: memoryview) -> memoryview:
+        """Pass more of a record that did not come in one piece, or is of an unusual kind."""
+        passed = min(self._left, len(view))
+        if self._body_left:
+            body = view[: min(self._body_left, passed)]
+            self._body_crc = crc32(body, self._body_crc)
+            self._body_left -= len(body)
+            self._check_body()
+        self._left -= passed
+        return view[passed:]
+
+    def _check_body(self) -> None:
+        if not self._body_left and self._body_crc & CRC_MASK != self._due_crc:
+            raise RemoteProtocolError(
+                f"the record that ends at log offset {self._record_start} has a body that does not match its "
+                "checksum: it is damaged in the master's log, and nothing behind it is copied; see the "
+                "master's haStatus"
+            )
 
     def _take_head(self, view: memoryview) -> memoryview:
         view = gather(self._head, view, _BLANK.size)
@@ -92,7 +125,20 @@ class RecordWalk:
             raise self._fault(f"a record that says it lies at {log_offset}")
         if not MIN_RECORD_BYTES <= size_bytes <= file_end - BLANK_BYTES - self._record_start:
             raise self._fault(f"a record of {size_bytes} bytes in a file that ends at {file_end}")
-        return self._pass_head(size_bytes, view)
+        view = gather(self._head, view, FLAGGED_BYTES)
+        if len(self._head) < FLAGGED_BYTES:
+            return view
+        fixed = fixed_size(self._head)
+        view = gather(self._head, view, fixed)
+        if len(self._head) < fixed:
+            return view
+        self._body_left, self._due_crc = body_and_checksum(self._head)
+        if not 0 <= self._body_left <= size_bytes - fixed - 3:
+            raise self._fault(f"a record of {size_bytes} bytes with a body of {self._body_left}")
+        self._body_crc = 0
+        view = self._pass_head(size_bytes, view)
+        self._check_body()
+        return view
 
     def _pass_head(self, size_bytes: int, view: memoryview) -> memoryview:
         self._record_start += size_bytes

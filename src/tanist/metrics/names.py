@@ -148,6 +148,12 @@ LEFT_OUT = MetricName(
 )
 UP_SINCE = MetricName("tanist_start_time_seconds", "Since when the broker serves, in seconds since 1970.")
 LOG_END = MetricName("tanist_log_end_offset", "Where the log ends, in bytes.")
+DAMAGED_PLACES = MetricName(
+    "tanist_damaged_places", "Places of the log or of queues that are not as they were written; 20 at most."
+)
+SCRUBBED = MetricName(
+    "tanist_scrubbed_bytes", "How much of the log was read again to find damage.", is_counter=True
+)
 DISK_USED = MetricName("tanist_disk_used_ratio", "How full the disk of the log is, from 0 to 1.")
 SENDS_WAITING = MetricName("tanist_sends_waiting", "Sends that wait for the disk or for slaves.")
 IS_MASTER = MetricName("tanist_is_master", "1 while this broker is a master.")

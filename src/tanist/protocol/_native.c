@@ -427,7 +427,7 @@ static PyMethodDef methods[] = {
     {"take_send", (PyCFunction)(void (*)(void))take_send, METH_FASTCALL, "A send, laid out and answered, or None."},
     {"put_keys", (PyCFunction)(void (*)(void))put_keys, METH_FASTCALL, "Keys into a file of the index, or None."},
     {"walk_records", (PyCFunction)(void (*)(void))walk_records, METH_FASTCALL, "What indexes get of records, or None."},
-    {"pass_records", (PyCFunction)(void (*)(void))pass_records, METH_FASTCALL, "How many bytes are plain records."},
+    {"pass_sound", (PyCFunction)(void (*)(void))pass_sound, METH_FASTCALL, "How many bytes are sound records."},
     {"crc32", (PyCFunction)(void (*)(void))crc32_object, METH_FASTCALL, "As zlib.crc32."},
     {"send_envelope", send_envelope, METH_O, "What surrounds the fields of a send's header, or None."},
     {NULL, NULL, 0, NULL},

@@ -26,6 +26,8 @@ from tanist.protocol import crc
 MAGIC_V1 = -626843481
 MAGIC_V2 = -626843477
 MAGIC_BLANK = -875286124
+MAGIC_PREFIX = struct.pack(">i", MAGIC_V1)[:3]
+"""What the magics of both versions begin with."""
 
 BLANK_BYTES = 8
 """What ends a file: the space left in it and MAGIC_BLANK. A record always leaves room for it."""
@@ -62,6 +64,10 @@ _BORN_BITS = {PACKED_V4_BYTES: 0, PACKED_V6_BYTES: int(SysFlag.BORN_HOST_V6)}
 _STORE_BITS = {PACKED_V4_BYTES: 0, PACKED_V6_BYTES: int(SysFlag.STORE_HOST_V6)}
 MIN_RECORD_BYTES = _FIXED[0].size + 3
 _STORE_TIME = struct.Struct(">q")
+# size, magic, then body_crc, queue_id, flag, queue_offset, and log_offset
+RECORD_HEAD = struct.Struct(">ii20xq")
+FLAGGED_BYTES = RECORD_HEAD.size + 4
+"""Up to the system flag's end, which says how long the hosts are."""
 _BORN_BIT = int(SysFlag.BORN_HOST_V6)
 _BORN_HOST_POSITION = 48
 _STORE_TIME_POSITIONS = {
@@ -148,6 +154,17 @@ def encode_record(
     except (KeyError, struct.error) as error:
         raise LocalProtocolError(f"a field of the message has no room in a record: {error}") from error
     return b"".join((head, body, topic_field, _PROPERTIES_LENGTH.pack(len(properties)), properties))
+
+
+def fixed_size(head: bytes | bytearray) -> int:
+    """How long a record's fields before the body are; ``head`` has its first ``FLAGGED_BYTES``."""
+    return _FIXED[head[FLAGGED_BYTES - 1] & _HOST_BITS].size
+
+
+def body_and_checksum(head: bytes | bytearray) -> tuple[int, int]:
+    """How long a record's body is, and its checksum; ``head`` has all before the body."""
+    fields = _FIXED[head[FLAGGED_BYTES - 1] & _HOST_BITS].unpack_from(head)
+    return fields[14], fields[2]
 
 
 def encode_blank(space_bytes: int) -> bytes:

@@ -217,7 +217,7 @@ class Dispatcher:
     def _take(self, record: Record) -> None:
         properties = bytes(record.properties)
         try:
-            _check_queue(record)
+            check_queue(record)
         except LocalProtocolError as error:
             _log.error("message is not indexed log_offset=%d reason=%s", record.log_offset, error)
             return
@@ -292,7 +292,8 @@ class _QueueRun:
         self.indexed_to = indexed_to
 
 
-def _check_queue(record: Record) -> None:
+def check_queue(record: Record) -> None:
+    """Refuse a record that says a queue or an offset that there can not be."""
     check_topic_name(record.topic)
     if record.queue_id < 0 or record.queue_offset < 0:
         raise LocalProtocolError(f"queue {record.queue_id} can not have an offset {record.queue_offset}")

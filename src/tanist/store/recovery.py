@@ -9,13 +9,12 @@ refuses to open and says where.
 import itertools
 import logging
 import math
-import struct
 from collections.abc import Generator
 from dataclasses import dataclass
 
 from tanist.errors import CorruptRecord, OffsetOutOfRange, RemoteProtocolError
 from tanist.protocol.queue_entry import QueueEntry
-from tanist.protocol.record import MAGIC_V1, check_record, decode_record
+from tanist.protocol.record import MAGIC_PREFIX, check_record, decode_record
 from tanist.store.checkpoint import Checkpoint
 from tanist.store.plain_records import pass_plain
 from tanist.store.queues import Queues
@@ -26,8 +25,6 @@ _log = logging.getLogger(__name__)
 
 _REPAIR = "restore the file from a replica, or accept the loss of all behind it with `tanist store repair`"
 _CHECKS_A_TURN = 256
-_MAGIC_PREFIX = struct.pack(">i", MAGIC_V1)[:3]
-"""What the magics of both record versions begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +245,7 @@ def _record_behind(segments: Segments, log_offset: int) -> int | None:
         if segment.end <= log_offset:
             continue
         position = max(log_offset - segment.start, 0)
-        while (found := segment.find(_MAGIC_PREFIX, position)) >= 0:
+        while (found := segment.find(MAGIC_PREFIX, position)) >= 0:
             start = found - 4
             try:
                 if start >= 0 and check_record(segment.view, start, log_offset=segment.start + start):

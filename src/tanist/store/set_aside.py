@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 
 from tanist.errors import CorruptRecord, ForeignFile
-from tanist.store import deletions, epoch_file, incarnation, truncation
+from tanist.store import deletions, epoch_file, incarnation, scrub_note, truncation
 from tanist.store.disk import Disk
 from tanist.store.guard import StoreGuard
 
@@ -37,6 +37,7 @@ _MOVED_NAMES = (
     "brokerIdentity-temp",
     truncation.NOTE_NAME,
     incarnation.FILE_NAME,
+    scrub_note.FILE_NAME,
     *(name + end for name in (epoch_file.FILE_NAME, deletions.FILE_NAME) for end in ("", ".bak")),
 )
 

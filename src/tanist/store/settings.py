@@ -29,6 +29,7 @@ _LEAST = {
     "file_reserved_time": 0,
     "delete_file_batch_max": 1,
     "clean_resource_interval": 1,
+    "scrub_bytes_per_second": 0,
 }
 """The least value of each number that is a count, a size or a time."""
 _INTERVALS = frozenset(
@@ -105,6 +106,8 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Percent, taken as 30 to 85: on a disk fuller than this files go before their time."""
     clean_file_forcibly_enable: bool = True
     """Whether they do."""
+    scrub_bytes_per_second: int = 20 << 20
+    """Of what is on disk so much is read again a second, to find what was damaged there; 0: nothing is."""
     access_message_in_memory_max_ratio: Annotated[int, msgspec.Meta(ge=0, le=100)] = 40
     """Percent of the machine's memory that the end of the log is taken to fill."""
     enable_dleger_commit_log: bool = msgspec.field(name="enableDLegerCommitLog", default=False)

@@ -288,6 +288,11 @@ class MessageStore:
         start = max(self.dispatcher.dispatched_to, self.log.log_start)
         return sound_in_turns(self.log.segments, start, self.log.log_end)
 
+    @property
+    def settled_to(self) -> int:
+        """All before this is on disk, in the log and in the queues."""
+        return self._checkpoints.saved.indexed_to or self.log.log_start
+
     def count_queue_offsets(self) -> None:
         """Learn which offset each queue's next message gets, as a slave must before it becomes master."""
         self.log.next_queue_offsets = self.dispatcher.next_offsets()

@@ -161,6 +161,38 @@ def test_a_replica_whose_tables_are_older_than_its_log_is_elected_only_if_there_
     assert elected(elect(record, asks(BY_CONTROLLER), situation(gap))) == 2
 
 
+DAMAGE = "commitlog/0 at byte 7: the body does not match its checksum"
+
+
+@pytest.mark.parametrize("request_of", [BY_CONTROLLER, 2])
+def test_a_damaged_member_is_not_elected_while_a_sound_one_may_come_back(request_of: int) -> None:
+    record, damaged = group(master=None), live(2, log_end=900, damage=DAMAGE)
+    request = asks(request_of, is_designated=request_of == 2)
+    if request_of == BY_CONTROLLER:
+        answer = elect(record, request, situation(damaged)).answer
+        assert answer.code == ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
+        remark = answer.remark or ""
+    else:
+        with pytest.raises(ResponseError) as refusal:
+            elect(record, request, situation(damaged))
+        remark = refusal.value.remark or ""
+    assert f"replica 2 is damaged: {DAMAGE}" in remark
+    both = situation(damaged, live(1, log_end=900))
+    assert elected(elect(record, asks(BY_CONTROLLER), both)) == 1
+
+
+def test_a_damaged_member_is_elected_when_all_are_back_and_none_is_sound() -> None:
+    alone = situation(live(2, damage=DAMAGE))
+    assert elected(elect(group(members=(2,), master=None), asks(BY_CONTROLLER), alone)) == 2
+    both = situation(live(2, damage=DAMAGE, log_end=7), live(1, damage=DAMAGE))
+    assert elected(elect(group(master=None), asks(BY_CONTROLLER), both)) == 2
+
+
+def test_an_unclean_election_prefers_a_sound_log_to_a_longer_one() -> None:
+    alive = situation(live(2, log_end=900, damage=DAMAGE), live(3, log_end=5), allows_unclean=True)
+    assert elected(elect(group(members=(1,)), asks(BY_CONTROLLER), alive)) == 3
+
+
 def test_a_replica_that_was_started_since_is_not_preferred_for_its_tables_to_a_longer_log() -> None:
     # An emptied one has no log that its tables could be older than.
     record = group(members=(1, 2, 3), sessions={2: "s2", 3: "s3"})

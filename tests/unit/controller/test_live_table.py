@@ -172,9 +172,10 @@ def test_a_session_too_long_to_be_one_is_not_remembered_as_dead(table: LiveTable
     assert not table.is_dead("x" * 513)
 
 
-def test_of_what_a_replica_would_lack_the_beginning_is_kept(table: LiveTable) -> None:
-    beat(table, tables_gap="x" * 100_000)
-    assert table.members(NAME)[1].tables_gap == "x" * 512
+def test_of_what_a_replica_lacks_or_has_damaged_the_beginning_is_kept(table: LiveTable) -> None:
+    beat(table, tables_gap="x" * 100_000, damage="y" * 100_000)
+    live = table.members(NAME)[1]
+    assert (live.tables_gap, live.damage) == ("x" * 512, "y" * 512)
 
 
 def test_each_standstill_of_ours_gives_them_a_moment_more(table: LiveTable) -> None:

@@ -28,12 +28,31 @@ def _log_bytes(root: Path) -> bytes:
         return b"".join(pieces)
 
 
-@given(cuts=st.lists(st.integers(0, 12_000), max_size=20))
-def test_a_log_is_sound_however_it_is_cut(log: bytes, cuts: list[int]) -> None:
+def _feed(log: bytes, cuts: list[int]) -> None:
     walk = RecordWalk(0, file_bytes=_FILE_BYTES)
     ends = [*sorted({cut for cut in cuts if cut < len(log)}), len(log)]
     for start, end in zip([0, *ends], ends, strict=False):
         walk.feed(log[start:end])
+
+
+@given(cuts=st.lists(st.integers(0, 12_000), max_size=20))
+def test_a_log_is_sound_however_it_is_cut(log: bytes, cuts: list[int]) -> None:
+    _feed(log, cuts)
+
+
+@given(cuts=st.lists(st.integers(0, 12_000), max_size=20))
+def test_a_damaged_body_is_found_however_the_log_is_cut(log: bytes, cuts: list[int]) -> None:
+    damaged = log.replace(b"message 30 ", b"massage 30 ")
+    with pytest.raises(RemoteProtocolError, match="it is damaged in the master's log"):
+        _feed(damaged, cuts)
+
+
+def test_a_body_that_has_no_room_in_its_record_is_found(log: bytes) -> None:
+    for size in (-1, 1 << 20):
+        raw = bytearray(log)
+        raw[84:88] = size.to_bytes(4, "big", signed=True)
+        with pytest.raises(RemoteProtocolError, match=f"with a body of {size}"):
+            RecordWalk(0, file_bytes=_FILE_BYTES).feed(bytes(raw))
 
 
 def test_a_walk_begins_with_any_file(log: bytes) -> None:

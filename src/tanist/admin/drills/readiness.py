@@ -56,6 +56,12 @@ def judge(members: list[Member]) -> Readiness:
     if not slaves:
         objections.append("the group has no slave that answers: nobody could take over")
     objections += [text for slave in slaves for text in _slave_objections(slave)]
+    objections += [
+        f"{each.address} is damaged: {text}"
+        for each in members
+        if each.status is not None
+        for text in each.status.damage
+    ]
     objections += [f"{link.addr} is not in step" for link in status.slaves if not link.is_in_sync]
     successor = _successor(status, slaves)
     if status.controlled is not None:

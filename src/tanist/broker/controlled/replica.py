@@ -25,6 +25,7 @@ class ControlledReplica:
     """The last epoch of the log, 0 if there is none."""
     confirmed_to: Callable[[], int]
     tables_gap: Callable[[], str | None]
+    damage: Callable[[], str | None]
     on_lease: Callable[[int, float, float], None]
     """Epoch, when the heartbeat was sent on the monotonic clock, and the timeout that it told, in seconds."""
     on_lease_void: Callable[[], None]
@@ -50,4 +51,5 @@ class ControlledReplica:
             session_id=self.session_id,
             ha_address=self.ha_address,
             tables_gap=self.tables_gap(),
+            damage=self.damage(),
         )

@@ -197,6 +197,8 @@ def _storage(sampler: Sampler, state: BrokerState) -> Iterator[Metric]:
         yield sampler.one(name, figure, *_STORAGE)
     yield sampler.one(names.LOG_END, log.log_end)
     yield sampler.one(names.DISK_USED, store.used_ratio())
+    yield sampler.one(names.DAMAGED_PLACES, len(state.scrub.damage))
+    yield sampler.one(names.SCRUBBED, state.scrub.checked_bytes)
     yield sampler.one(names.UP_SINCE, state.counters.boot_ms / 1000)
 
 

@@ -3,6 +3,7 @@
 import msgspec
 
 from tanist.broker.controlled.status import ControlledStatus
+from tanist.broker.operating.damage import damage_lines
 from tanist.broker.state import BrokerState
 from tanist.ha.follower import Follower
 from tanist.ha.replicas import Dialect, Replica
@@ -43,6 +44,7 @@ def ha_status(state: BrokerState) -> HARuntimeInfo:
         ],
         refused_counts=dict(replicas.refused_counts),
         controlled=None if state.controlled is None else _controlled_view(state, state.controlled.status),
+        damage=damage_lines(state),
     )
 
 

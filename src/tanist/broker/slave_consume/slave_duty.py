@@ -9,6 +9,7 @@ from functools import partial
 import msgspec
 
 from tanist.broker.master_place import MasterPlace
+from tanist.broker.operating.damage import first_damage
 from tanist.broker.slave_consume.actions import Claim, PutRecord, SendNote, SendOffsets, SlaveAction, Tell
 from tanist.broker.slave_consume.duplicates import (
     TURN_KEYS,
@@ -55,7 +56,10 @@ class SlaveDuty(ReadingDuty):
     def __init__(self, parts: DutyParts) -> None:
         super().__init__(parts)
         self.standing = SlaveStanding(
-            self._address, parts.state.settings.slave_consume_checks, lambda: self.registry.held_until_s
+            self._address,
+            parts.state.settings.slave_consume_checks,
+            lambda: self.registry.held_until_s,
+            lambda: first_damage(parts.state),
         )
         self.on_offsets_free: Callable[[], None] = lambda: None
         """Called when what the master tells of offsets counts again."""

@@ -48,6 +48,8 @@ class SlaveStanding:
     checks: int
     held_until_s: Callable[[], float]
     """Up to when our session with the registry can not have been ended by others."""
+    damage: Callable[[], str | None] = lambda: None
+    """A place of our log or queues that is not as it was written; None if none is known."""
     state: SlaveState = field(default=SlaveState.FOLLOWING, init=False)
     assignment: Assignment | None = field(default=None, init=False)
     record: ReadRecord | None = field(default=None, init=False)
@@ -236,6 +238,7 @@ class SlaveStanding:
         has_full = master is not None and master.permission & FULL == FULL
         may_read = own is not None and bool(own.permission & READ)
         is_second = record is not None and record.second == self.address
+        damage = self.damage()
         return (
             Condition("registry reached", is_connected, "yes" if is_connected else "no"),
             Condition(
@@ -259,6 +262,7 @@ class SlaveStanding:
                 is_second,
                 "no record" if record is None else f"the record names {record.second or 'nobody'}",
             ),
+            Condition("this slave's log is sound", damage is None, damage or "no damage is known"),
         )
 
     def _link_condition(self, now_s: float) -> Condition:

@@ -174,3 +174,5 @@ class HARuntimeInfo(Body, frozen=True, kw_only=True):
     """All of them, by kind."""
     controlled: ControlledView | None = None
     """In controller mode."""
+    damage: list[str] = msgspec.field(default=[])
+    """What of its log or its queues is not as it was written, each with what to do."""

@@ -154,6 +154,8 @@ class BrokerHeartbeatRequest(Header, frozen=True, kw_only=True):
     ha_address: str | None = None
     tables_gap: str | None = None
     """What this replica would lack as master: its tables are older than its log. None if nothing."""
+    damage: str | None = None
+    """A place of its log or its queues that is not as it was written; None if none is known."""
 
 
 class BrokerHeartbeatResponse(Header, frozen=True, kw_only=True):

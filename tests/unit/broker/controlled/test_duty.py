@@ -232,6 +232,7 @@ def test_a_heartbeat_tells_all_that_an_election_needs(tmp_path: Path) -> None:
         site = _Site(tmp_path)
         site.told.log_end, site.told.confirmed_to, site.told.log_epoch = 300, 200, 1
         site.told.tables_gap = "not come since the link began: topic config"
+        site.told.damage = "commitlog/0 at byte 7: the body does not match its checksum"
         async with site.running():
             beat = site.played.beats[-1]
         assert (beat.cluster_name, beat.broker_name, beat.broker_id) == ("DefaultCluster", "broker-a", 1)
@@ -239,6 +240,7 @@ def test_a_heartbeat_tells_all_that_an_election_needs(tmp_path: Path) -> None:
         assert (beat.epoch, beat.log_end, beat.confirmed_to) == (1, 300, 200)
         assert (beat.heartbeat_timeout_ms, beat.election_priority) == (3_000, 2**31 - 1)
         assert (beat.session_id, beat.tables_gap) == ("s1", "not come since the link began: topic config")
+        assert beat.damage == "commitlog/0 at byte 7: the body does not match its checksum"
 
     run_virtually(scenario())
 

@@ -62,6 +62,7 @@ class Desk:
             replication=none,
             counters=none,
             upkeep=none,
+            scrub=none,
             pull_progress=none,
             long_answers=none,
             clock=self.clock,

@@ -31,8 +31,9 @@ def _slave(
     assignment: Assignment = GROUP,
     is_master_alive: bool | None = False,
     held_until_s: float = 1000.0,
+    damage: str | None = None,
 ) -> SlaveStanding:
-    standing = SlaveStanding("slave", 3, lambda: held_until_s)
+    standing = SlaveStanding("slave", 3, lambda: held_until_s, lambda: damage)
     standing.on_assignment(assignment)
     standing.on_master_alive(is_master_alive)
     if record is not None:
@@ -86,6 +87,7 @@ def test_a_slave_claims_when_all_conditions_have_held_in_all_checks() -> None:
         pytest.param(_slave(record=None), id="record-not-known"),
         pytest.param(_slave(ReadRecord(group="g", second="slave2")), id="not-the-second"),
         pytest.param(_slave(ReadRecord(group="g")), id="nobody-is-second"),
+        pytest.param(_slave(damage="commitlog/0 at byte 7 is damaged"), id="damaged"),
         *(
             pytest.param(
                 _slave(assignment=GROUP.with_broker(msgspec.structs.replace(broker, permission=permission))),

@@ -155,7 +155,7 @@ def fields(header_type: type[Header]) -> set[str]:
     }
 
 
-OURS = {"masterHaAddress", "sessionId", "haAddress", "tablesGap", "leaseEpoch"}
+OURS = {"masterHaAddress", "sessionId", "haAddress", "tablesGap", "damage", "leaseEpoch"}
 """Fields that RocketMQ neither sends nor heeds."""
 
 
