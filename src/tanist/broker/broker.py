@@ -58,7 +58,7 @@ from tanist.broker.writer import LogWriter
 from tanist.clock import Clock, SystemClock
 from tanist.config import ProcessSettings
 from tanist.errors import lone_error
-from tanist.ha.settings import HaSettings
+from tanist.ha.settings import HaAckMode, HaSettings
 from tanist.metrics import OnDemand
 from tanist.model.host import pack_host
 from tanist.model.topics import TopicConfig
@@ -159,6 +159,7 @@ class Broker:
                 store_host=host,
                 clock=self._clock,
                 waits_for_confirm=self._settings.enable_controller_mode,
+                is_waited_for=self._ha.ha_ack_mode is HaAckMode.FLUSHED,
             ) as store,
             lone_error(),
         ):

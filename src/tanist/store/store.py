@@ -53,7 +53,14 @@ class MessageStore:
     """What opening the store found and did."""
 
     def __init__(
-        self, root: Path, settings: StoreSettings, *, store_host: bytes, clock: Clock, disk: Disk
+        self,
+        root: Path,
+        settings: StoreSettings,
+        *,
+        store_host: bytes,
+        clock: Clock,
+        disk: Disk,
+        is_waited_for: bool,
     ) -> None:
         self.root = root
         self.settings = settings
@@ -68,7 +75,7 @@ class MessageStore:
             store_host=store_host,
             max_body_bytes=settings.max_message_size,
             clock=clock,
-            is_warming=settings.flush_disk_type is FlushMode.ASYNC_FLUSH,
+            is_warming=settings.flush_disk_type is FlushMode.ASYNC_FLUSH and not is_waited_for,
         )
         self._deletions = Deletions(disk, root)
         self.on_deleted: list[Callable[[], None]] = []
@@ -106,6 +113,7 @@ class MessageStore:
         disk: Disk | None = None,
         accept_loss: bool = False,
         waits_for_confirm: bool = False,
+        is_waited_for: bool = False,
     ) -> Self:
         """Open or make a store. A damaged one is refused, with the file and the way out.
 
@@ -113,6 +121,7 @@ class MessageStore:
         ``waits_for_confirm`` is for a replica under a controller: what is not known to be confirmed is not
         indexed before ``dispatcher.confirmed_to`` says so, for another master may have been elected without
         it.
+        ``is_waited_for`` says that somebody waits for the disk with ASYNC_FLUSH too: a slave's master.
         """
         store = cls(
             root,
@@ -120,6 +129,7 @@ class MessageStore:
             store_host=store_host or pack_host("127.0.0.1", 10911),
             clock=clock or SystemClock(),
             disk=disk or Disk(),
+            is_waited_for=is_waited_for,
         )
         store._open(accept_loss=accept_loss, waits_for_confirm=waits_for_confirm)
         return store

@@ -18,6 +18,7 @@ from tanist.store.disk import Disk
 from tanist.store.segments import Segments
 from tests.support.clocks import FakeClock
 from tests.support.failing_disk import FailingDisk
+from tests.support.mapped_pages import pages_alone
 from tests.support.messages import TOPIC, make_message
 
 SIZE = 4096
@@ -545,19 +546,6 @@ def test_a_log_that_warms_its_pages_holds_the_same_bytes(
         log.close()
 
 
-def _pages_alone(path: Path) -> int:
-    """How many bytes of a mapped file Linux does not read ahead of."""
-    alone, size_bytes = 0, 0
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        first, *rest = line.split()
-        if "-" in first:
-            start, end = (int(edge, 16) for edge in first.split("-"))
-            size_bytes = end - start if line.endswith(str(path)) else 0
-        elif first == "VmFlags:" and "rr" in rest:
-            alone += size_bytes
-    return alone
-
-
 def test_where_each_message_is_flushed_pages_are_made_one_by_one_in_what_is_not_written(
     tmp_path: Path,
 ) -> None:
@@ -567,16 +555,16 @@ def test_where_each_message_is_flushed_pages_are_made_one_by_one_in_what_is_not_
     for _ in range(9):
         log.append(_sized(3000))
     first, second = (segment.path for segment in log.segments)
-    assert (_pages_alone(first), _pages_alone(second)) == (0, file_bytes)
+    assert (pages_alone(first), pages_alone(second)) == (0, file_bytes)
     log.flush()
     log_end = log.log_end
     log.close()
     segments = Segments(Disk(), tmp_path, file_bytes)
     segments.open()
     reopened = CommitLog(segments, store_host=STORE_HOST, max_body_bytes=3000, clock=FakeClock())
-    assert _pages_alone(second) == 0
+    assert pages_alone(second) == 0
     reopened.resume(log_end)
-    assert (_pages_alone(first), _pages_alone(second)) == (
+    assert (pages_alone(first), pages_alone(second)) == (
         0,
         file_bytes - log_end % file_bytes // SIZE * SIZE,
     )
@@ -586,5 +574,5 @@ def test_where_each_message_is_flushed_pages_are_made_one_by_one_in_what_is_not_
 def test_where_nobody_waits_for_the_disk_pages_are_made_together(tmp_path: Path) -> None:
     log = _open_warming(tmp_path, Disk(), 4 * SIZE)
     log.append(_sized(3000))
-    assert _pages_alone(log.segments[0].path) == 0
+    assert pages_alone(log.segments[0].path) == 0
     log.close()

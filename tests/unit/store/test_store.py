@@ -18,12 +18,13 @@ from tanist.model.host import pack_host
 from tanist.model.message import Message
 from tanist.protocol.batch import encode_batch
 from tanist.protocol.record import encode_record
-from tanist.store import Boundary, MessageStore, plain_records
+from tanist.store import Boundary, FlushMode, MessageStore, plain_records
 from tanist.store.disk import File
 from tanist.store.epoch_file import EpochFile
 from tanist.store.segment import segment_name
 from tests.support.clocks import FakeClock
 from tests.support.failing_disk import FailingDisk
+from tests.support.mapped_pages import pages_alone
 from tests.support.messages import SMALL, TOPIC, bodies, kill, make_message, numbered, open_store, tree
 
 SIZE = SMALL.mapped_file_size_commit_log
@@ -50,6 +51,16 @@ def _found(store: MessageStore, key: str, topic: str = TOPIC, **limits: int) -> 
 
 
 # Writing
+
+
+@pytest.mark.parametrize("is_waited_for", [False, True])
+def test_pages_are_made_one_by_one_also_where_a_master_waits_for_its_slaves_disk(
+    tmp_path: Path, is_waited_for: bool
+) -> None:
+    settings = msgspec.structs.replace(SMALL, flush_disk_type=FlushMode.ASYNC_FLUSH)
+    with MessageStore.open(tmp_path, settings, is_waited_for=is_waited_for) as store:
+        store.append(make_message())
+        assert bool(pages_alone(store.log.segments[-1].path)) is is_waited_for
 
 
 def test_what_was_appended_is_read_back_from_its_queue(store: MessageStore) -> None:
