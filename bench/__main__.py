@@ -25,6 +25,7 @@ from bench import (
     reset,
     slave_consume,
     time_lookup,
+    up,
 )
 from bench.table import Row, print_rows
 from tests.support.fixed_pair import SQLITE, ZOOKEEPER
@@ -58,6 +59,7 @@ def main(arguments: list[str]) -> int:
         **ha.parts(),
         "reset": reset.run,
         "console": console.run,
+        "up": up.run,
         "failover": lambda: failover.run(given.rounds),
         **failover.parts(given.rounds),
         "slave-consume": lambda: slave_consume.run(given.rounds, coordinator=given.coordinator),

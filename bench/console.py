@@ -1,21 +1,17 @@
 """The console beside a broker with 200 topics and 200 groups: its pages, its memory, and what it asks.
 
 Whether viewers slow the broker down is measured as the time that the broker works: with one page that lies
-open, for which the console looks every two seconds, and with many viewers who load pages all the time.
+open, for which the console looks every two seconds, and with many viewers who load pages all the time; and as
+the time that one send takes, with viewers and without.
 """
 
-import http.client
-import json
 import statistics
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode, urlsplit
 
+from bench.console_viewers import VIEWERS, Viewer, busy_viewers, sender_rows
 from bench.processes import cpu_s
 from bench.table import Row
 from tanist.model.groups import SubscriptionGroupConfig
@@ -23,8 +19,9 @@ from tanist.model.offsets import QueueOffset
 from tanist.protocol import Command, RequestCode, ResponseCode
 from tanist.protocol.bodies import encode_body
 from tanist.protocol.headers.offsets import UpdateConsumerOffsetRequest
-from tanist.protocol.headers.send import SendMessageResponse
+from tanist.protocol.headers.send import ConsumerSendBackRequest, SendMessageResponse
 from tanist.protocol.headers.topics import UpdateTopicRequest
+from tanist.protocol.message_id import decode_offset_id
 from tests.support.console_process import ConsoleProcess
 from tests.support.nameserver import NameServerProcess
 from tests.support.requests import send_request
@@ -37,10 +34,11 @@ _PAGES = ("/", "/brokers", "/replication", "/topics", "/groups", "/topics/t1", "
 """What viewers load all the time."""
 _SEARCHED = 500
 """So many messages are looked through."""
+_GIVEN_UP = 200
+"""So many of them are dead letters of one group."""
 _MAX_PAGE_MS = 200.0
 _MAX_MIB = 120.0
 _MAX_CALLS = 12
-_VIEWERS = 20
 _WINDOW_S = 12.0
 _MAX_MORE_WORK = 0.05
 """Of one core: so much more the broker may work for all these viewers."""
@@ -55,8 +53,9 @@ def run() -> list[Row]:
         ):
             _fill(broker.address)
             message_ids = _send(broker.address)
+            _give_up(broker.address, message_ids[:_GIVEN_UP])
             with ConsoleProcess(home, names.address) as console:
-                return _measure(console, broker, message_ids)
+                return _measure(home, console, broker, message_ids)
 
 
 def _fill(address: str) -> None:
@@ -98,13 +97,30 @@ def _send(address: str) -> list[str]:
         ]
 
 
-def _measure(console: ConsoleProcess, broker: BrokerProcess, message_ids: Sequence[str]) -> list[Row]:
-    viewer = _Viewer(console)
+def _give_up(address: str, message_ids: Sequence[str]) -> None:
+    """Make them dead letters, as a consumer does that wants them never again."""
+    with Wire(address) as wire:
+        for message_id in message_ids:
+            header = ConsumerSendBackRequest(
+                log_offset=decode_offset_id(message_id).log_offset,
+                group="g1",
+                delay_level=-1,
+                origin_topic="t1",
+            )
+            command = Command.request(RequestCode.CONSUMER_SEND_MSG_BACK, header)
+            assert wire.ask(command).code == ResponseCode.SUCCESS
+
+
+def _measure(
+    home: Path, console: ConsoleProcess, broker: BrokerProcess, message_ids: Sequence[str]
+) -> list[Row]:
+    viewer = Viewer(console)
     while len(viewer.json("/groups")["groups"]) < _COUNT:
         time.sleep(0.2)
     once = {
         "/slave-consumption": ["/slave-consumption"] * _ROUNDS,
         "/dead-letters": ["/dead-letters"] * _ROUNDS,
+        "/dead-letters/GROUP": ["/dead-letters/g1"] * _ROUNDS,
         "/resets": ["/resets"] * _ROUNDS,
         "/brokers/ADDRESS": [f"/brokers/{broker.address}"] * _ROUNDS,
         # Each time another question: an answer is kept for a moment.
@@ -118,12 +134,12 @@ def _measure(console: ConsoleProcess, broker: BrokerProcess, message_ids: Sequen
     rows.append(_row("questions of one look, most", f"{calls}", f"≤ {_MAX_CALLS}", calls <= _MAX_CALLS))
 
     idle = _broker_work(broker)
-    with _busy_viewers(console) as loaded:
+    with busy_viewers(console, _PAGES) as loaded:
         busy = _broker_work(broker)
     more = busy - idle
     rows.append(
         Row(
-            f"broker's work, {_VIEWERS} viewers beside one",
+            f"broker's work, {VIEWERS} viewers beside one",
             f"{busy:.1%} of a core, {loaded()} pages",
             f"{idle:.1%} of a core",
             None,
@@ -131,6 +147,7 @@ def _measure(console: ConsoleProcess, broker: BrokerProcess, message_ids: Sequen
             more <= _MAX_MORE_WORK,
         )
     )
+    rows += sender_rows(home, console, broker.address, _PAGES)
     mib = _most_mib(console.process.pid)
     target = f"≤ {_MAX_MIB:.0f} MiB"
     rows.append(_row("memory of the console, most", f"{mib:.0f} MiB", target, mib <= _MAX_MIB))
@@ -143,7 +160,7 @@ def _most_mib(pid: int) -> float:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 
 
-def _most_calls(viewer: "_Viewer") -> int:
+def _most_calls(viewer: Viewer) -> int:
     """Over a thorough look and the quick ones between."""
     most = 0
     for _ in range(24):
@@ -152,7 +169,7 @@ def _most_calls(viewer: "_Viewer") -> int:
     return most
 
 
-def _page_row(viewer: "_Viewer", name: str, paths: Sequence[str]) -> Row:
+def _page_row(viewer: Viewer, name: str, paths: Sequence[str]) -> Row:
     times = [viewer.load(path) for path in paths]
     median = statistics.median(times)
     shown = f"{median:.0f} ms, at most {max(times):.0f} ms"
@@ -169,54 +186,3 @@ def _broker_work(broker: BrokerProcess) -> float:
     before = sum(map(cpu_s, pids))
     time.sleep(_WINDOW_S)
     return (sum(map(cpu_s, pids)) - before) / _WINDOW_S
-
-
-@contextmanager
-def _busy_viewers(console: ConsoleProcess) -> Generator[Callable[[], int]]:
-    """Viewers who load one page after the other; how many they have loaded."""
-    is_over = threading.Event()
-    counts = [0] * _VIEWERS
-
-    def load(number: int) -> None:
-        viewer = _Viewer(console)
-        while not is_over.is_set():
-            viewer.load(_PAGES[counts[number] % len(_PAGES)])
-            counts[number] += 1
-
-    threads = [threading.Thread(target=load, args=(number,)) for number in range(_VIEWERS)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield lambda: sum(counts)
-    finally:
-        is_over.set()
-        for thread in threads:
-            thread.join()
-
-
-class _Viewer:
-    """One who is logged in, on a connection of his own."""
-
-    def __init__(self, console: ConsoleProcess) -> None:
-        self._connection = http.client.HTTPConnection(urlsplit(console.address).netloc, timeout=30)
-        form = urlencode({"name": console.user, "password": console.password})
-        self._connection.request("POST", "/login", form)
-        answer = self._connection.getresponse()
-        answer.read()
-        self._cookie = str(answer.getheader("Set-Cookie")).partition(";")[0]
-
-    def load(self, path: str) -> float:
-        """How many milliseconds a page takes."""
-        started = time.perf_counter()
-        self._get(path)
-        return (time.perf_counter() - started) * 1000
-
-    def json(self, path: str) -> dict[str, Any]:
-        return json.loads(self._get(f"/api/v1{path}"))
-
-    def _get(self, path: str) -> bytes:
-        self._connection.request("GET", path, headers={"Cookie": self._cookie})
-        answer = self._connection.getresponse()
-        body = answer.read()
-        assert answer.status == 200, (path, answer.status)
-        return body

@@ -122,6 +122,8 @@ def test_who_watches_the_replication_sees_a_controller_choose_another_master(
         expect(change).to_be_visible()
         after = group_of(page)
         assert (after["master"], after["epoch"] > before["epoch"]) == (slave, True)
+        # Who is dead is not shown as a second master.
+        expect(page.locator(".node strong")).to_have_text(["Master 0", "Gone"])
         expect(change.get_by_role("cell").last).to_have_text(str(after["epoch"]))
         expect(page.locator("dt:text-is('Epoch') + dd")).to_have_text(str(after["epoch"]))
         expect(page.locator("svg.timeline g.open text").first).to_have_text(str(after["epoch"]))

@@ -78,6 +78,8 @@ class BrokerState:
     """Whether it may be read and written now, where a coordinator says who of the group is read."""
     slave_consume: SlaveConsumeView | None = None
     """What it shows of that, and lets operators do."""
+    half_count: Callable[[], int] | None = None
+    """How many transactions are open, once it has been a master."""
     delivered_twice: DeliveredTwice = field(default_factory=DeliveredTwice)
     """What groups got twice because another broker was read before."""
     writes: KeptWrites = field(default_factory=KeptWrites)

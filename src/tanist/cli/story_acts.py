@@ -212,19 +212,27 @@ async def archive_and_audit(up: Stage, wire: Wire, home: Path, tell: Tell) -> li
     rows = json.loads(said)["rows"] if code == 0 else None
     there = await _stored(wire, up)
     audited, found = await tanist("spark", "audit", *up.stores, "--json")
-    report: dict[str, Any] = json.loads(found) if audited == 0 else {}
     return [
         Verdict(
             "Spark archives each message once",
             f"{rows} of {there}" if code == 0 else said.strip()[-200:],
             rows == there,
         ),
-        Verdict(
-            "both replicas hold the same bytes",
-            f"{report['logEnd'] - report['logStart']} bytes are equal" if report else found.strip()[-200:],
-            audited == 0,
-        ),
+        Verdict("both replicas hold the same bytes", _audit_words(found), audited == 0),
     ]
+
+
+def _audit_words(said: str) -> str:
+    """What an audit found, of the JSON that it says; or the end of what it says if it found nothing."""
+    try:
+        report: dict[str, Any] = json.loads(said)
+    except ValueError:
+        return said.strip()[-200:]
+    if blocks := report["differentBlocks"]:
+        return f"{blocks} blocks differ, first at log offset {report['firstDifference']}: {report['record']}"
+    if problems := report["indexProblems"]:
+        return f"the logs are equal; of the indexes {len(problems)} are not: {problems[0]}"
+    return f"{report['logEnd'] - report['logStart']} bytes are equal"
 
 
 async def _stored(wire: Wire, up: Stage) -> int:

@@ -1,7 +1,7 @@
 """What can be measured of a process, for Prometheus.
 
 ``names`` has every metric, ``sampling`` makes samples of figures, ``serving`` answers whoever scrapes.
-Nothing is counted for them: figures that are there anyway are looked up when somebody asks.
+Hardly anything is counted for them: figures that are there anyway are looked up when somebody asks.
 """
 
 from tanist.metrics.sampling import OnDemand, Sampler

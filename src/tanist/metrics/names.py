@@ -84,6 +84,15 @@ SENT_TO_DLQ = MetricName(
     ("consumer_group", "is_system"),
     is_counter=True,
 )
+HALF_MESSAGES = MetricName(
+    "rocketmq_half_messages", "Transactions that nobody has committed or rolled back; of all topics."
+)
+COMMIT_MESSAGES = MetricName(
+    "rocketmq_commit_messages_total", "Transactions of a topic that were committed.", ("topic",), True
+)
+ROLLBACK_MESSAGES = MetricName(
+    "rocketmq_rollback_messages_total", "Transactions of a topic that were rolled back.", ("topic",), True
+)
 PRODUCER_CONNECTIONS = MetricName(
     "rocketmq_producer_connections", "Producers that are connected.", ("language", "version")
 )
@@ -135,6 +144,18 @@ TIMER_ENQUEUE_LAG = MetricName(
     "rocketmq_timer_enqueue_lag",
     "Messages with a time that the timer has still to take in.",
     ("storage_type", "storage_medium"),
+)
+TIMER_ENQUEUE = MetricName(
+    "rocketmq_timer_enqueue_total", "Messages with a time that the timer has taken in.", ("topic",), True
+)
+TIMER_DEQUEUE = MetricName(
+    "rocketmq_timer_dequeue_total",
+    "Messages with a time that the timer has given to their topic, or taken in anew if it is far off.",
+    ("topic",),
+    True,
+)
+TIMING_MESSAGES = MetricName(
+    "rocketmq_timing_messages", "Messages with a time that wait for it in the timer; of all topics."
 )
 
 # Ours

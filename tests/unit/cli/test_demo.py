@@ -1,14 +1,21 @@
 """What ``tanist demo`` makes of its acts: a table, and an exit code."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
-from tanist.cli import demo
+from tanist.admin.asking import asking
+from tanist.cli import demo, story_acts
 from tanist.cli.main import tanist
-from tanist.cli.story import StoryFailed, Told, Verdict
+from tanist.cli.story import Stage, StoryFailed, Told, Verdict
 from tanist.cli.story_acts import Tell
+from tanist.client.session.wire import Wire
+from tanist.spark.audit.job import AuditReport
+from tanist.up.plan import Mode, Ports
 
 
 def play(monkeypatch: pytest.MonkeyPatch, home: Path, verdict: Verdict | StoryFailed) -> tuple[int, str]:
@@ -69,3 +76,54 @@ def test_what_came_twice_and_what_is_lost_is_counted() -> None:
     told = Told(acked=["a", "b", "c"])
     told.got.update(["a", "a", "b"])
     assert (told.lost, told.twice) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "found", "told"),
+    [
+        (0, {}, "900 bytes are equal"),
+        (
+            1,
+            {"different_blocks": 2, "first_difference": 500, "record": "StoryTopic-3 queue offset 7"},
+            "2 blocks differ, first at log offset 500: StoryTopic-3 queue offset 7",
+        ),
+        (
+            1,
+            {"index_problems": ["StoryTopic-3 has 7 entries", "key index"]},
+            "the logs are equal; of the indexes 2 are not: StoryTopic-3 has 7 entries",
+        ),
+        (2, None, "Error: there is no log"),
+    ],
+)
+def test_the_table_says_what_an_audit_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int, found: dict[str, Any] | None, told: str
+) -> None:
+    async def tanist(*arguments: str | Path) -> tuple[int, str]:
+        if "archive" in arguments:
+            return 0, '{"rows": 3}'
+        if found is None:
+            return code, "Error: there is no log\n"
+        equal = AuditReport(
+            stores=("a", "b"),
+            log_start=100,
+            log_end=1_000,
+            ends=(1_000, 1_000),
+            root="00",
+            different_blocks=0,
+        )
+        report = msgspec.structs.replace(equal, **found)
+        return code, msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+
+    async def stored(_wire: Wire, _up: Stage) -> int:
+        return 3
+
+    async def audited() -> list[Verdict]:
+        up = Stage(tmp_path, Mode.AUTO_SWITCH, Ports())
+        async with asking() as wire:
+            return await story_acts.archive_and_audit(up, wire, tmp_path, lambda _: None)
+
+    monkeypatch.setattr(story_acts, "tanist", tanist)
+    monkeypatch.setattr(story_acts, "_stored", stored)
+    archived, compared = asyncio.run(audited())
+    assert archived.is_kept
+    assert (compared.measured, compared.is_kept) == (told, code == 0)

@@ -98,6 +98,17 @@ def test_the_replication_of_a_group_under_a_controller_is_shown_after_a_switch()
     assert answer.text.count('<svg class="timeline"') == 1
 
 
+def test_a_master_that_died_is_gone_beside_the_one_that_took_its_place() -> None:
+    reigning = next(look for look in controlled().brokers if look.is_master)
+    gone = master(slave_consume=None, failure="cannot connect: refused", runtime={})
+    words = ask("/replication", console=PlayedConsole(snapshot(gone, reigning))).words
+    assert words.count("Master 0") == 1
+    assert (
+        f"Gone {MASTER} does not answer: cannot connect: refused was master 0 when it was seen last" in words
+    )
+    assert words.index(f"Master 0 {SLAVE}") < words.index("Gone")
+
+
 def test_a_master_whose_lease_is_over_is_said_to_acknowledge_nothing() -> None:
     seen = controlled(lease_ms=0, sync_state_set=[], reasons=["no controller answers"])
     words = ask("/replication", console=PlayedConsole(seen)).words

@@ -183,6 +183,9 @@ class Delivery:
         if self._timers.is_settled(queue_offset, slot_ms):
             return
         self._state.delays.timer_log.add(self._unit(record, properties, slot_ms))
+        if queue_offset >= self._timers.before.taken_to:
+            # What waited before the last stop is taken in again, and is counted once.
+            self._state.counters.on_timer_taken(_real_topic(properties))
         if cancelled := find_property(properties, TIMER_DEL_UNIQKEY):
             self._timers.cancel(slot_ms, cancelled)
         self._timers.take(queue_offset, slot_ms)
@@ -194,7 +197,7 @@ class Delivery:
             write_ms=now_ms // precision_ms * precision_ms,
             log_offset=record.log_offset,
             size_bytes=record.size_bytes,
-            topic_hash=java_hash((find_property(properties, REAL_TOPIC) or b"").decode("utf-8", "replace")),
+            topic_hash=java_hash(_real_topic(properties)),
             is_cancel=find_property(properties, TIMER_DEL_UNIQKEY) is not None,
         )
 
@@ -227,9 +230,11 @@ class Delivery:
         if is_order or (cancelled and cancel_key(properties) in cancelled) or self._earlier.is_rolled(source):
             return
         precision_ms = self._state.settings.precision_ms
-        self._deliver(
+        is_written = self._deliver(
             source, lambda one: deliver_by_timer(one, precision_ms=precision_ms, now_ms=now_ms), slot_ms
         )
+        if is_written:
+            self._state.counters.on_timer_over(_real_topic(properties))
 
     def _timer_queue(self) -> ConsumeQueue | None:
         return self._state.store.queues.find(TIMER_TOPIC, TIMER_QUEUE_ID)
@@ -255,9 +260,10 @@ class Delivery:
             _log.error("delayed message can not be read log_offset=%d reason=%s", entry.log_offset, error)
             return None
 
-    def _deliver(self, source: Record, make: Callable[[Record], Message], due_ms: int) -> None:
+    def _deliver(self, source: Record, make: Callable[[Record], Message], due_ms: int) -> bool:
         """Write a message under its own topic, also if that was deleted meanwhile, as RocketMQ does.
 
+        Whether it was written: it may be there already, or can not be delivered.
         Raises NotWritable, DiskFull or OSError if the log takes nothing now.
         """
         try:
@@ -266,11 +272,18 @@ class Delivery:
                 raise NotDeliverable("the first half of a transaction can not be delayed")
             if self._earlier.has(source, message, due_ms):
                 self.found_count += 1
-                return
+                return False
             self._state.writer.append(message)
         except (NotDeliverable, ProtocolError) as error:
             self._drop(source, error)
+            return False
+        return True
 
     def _drop(self, source: Record, reason: Exception) -> None:
         self.dropped_count += 1
         _log.error("delayed message is dropped log_offset=%d reason=%s", source.log_offset, reason)
+
+
+def _real_topic(properties: bytes) -> str:
+    """The topic that a message with a timer is for."""
+    return (find_property(properties, REAL_TOPIC) or b"").decode("utf-8", "replace")

@@ -54,6 +54,7 @@ def broker_metrics(state: BrokerState) -> Iterator[Metric]:
     if status.is_master:
         # A slave counts what it copies too, and the sum over a group would be twice what was sent.
         yield from _counted_in(sampler, state)
+        yield from _held_back(sampler, state)
     yield from _counted_out(sampler, state)
     yield from _connections(sampler, state)
     yield from _lags(sampler, state)
@@ -81,6 +82,20 @@ def _counted_in(sampler: Sampler, state: BrokerState) -> Iterator[Metric]:
         if topic.startswith(DLQ_PREFIX)
     }
     yield sampler.many(names.SENT_TO_DLQ, given_up)
+
+
+def _held_back(sampler: Sampler, state: BrokerState) -> Iterator[Metric]:
+    """What is not to be read yet: transactions, and messages with a time of their own."""
+    for name, stat in (
+        (names.COMMIT_MESSAGES, Stat.COMMIT_NUMS),
+        (names.ROLLBACK_MESSAGES, Stat.ROLLBACK_NUMS),
+        (names.TIMER_ENQUEUE, Stat.TIMER_ENQUEUE_NUMS),
+        (names.TIMER_DEQUEUE, Stat.TIMER_DEQUEUE_NUMS),
+    ):
+        yield sampler.many(name, {(topic,): count for topic, count in state.counters.values(stat).items()})
+    if state.half_count is not None:
+        yield sampler.one(names.HALF_MESSAGES, state.half_count())
+    yield sampler.one(names.TIMING_MESSAGES, len(state.delays.timers))
 
 
 def _counted_out(sampler: Sampler, state: BrokerState) -> Iterator[Metric]:

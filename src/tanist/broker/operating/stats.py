@@ -2,7 +2,8 @@
 
 Pure: who counts says how much, and a tick a second says what time it is. A counter only grows; a
 window is a short list of what it stood at, one sample every 10 s, 10 min or 1 h, so a figure is up to
-one sample old, as RocketMQ's are. The names and keys are RocketMQ's, for its tools ask by them.
+one sample old, as RocketMQ's are. The names and keys are RocketMQ's, for its tools ask by them; of
+transactions and timers it has counters under its metrics alone.
 
 There are so many counters at most, for topics and groups come and go; one that stood still for a day
 is forgotten, unless it counts for the whole broker.
@@ -35,6 +36,10 @@ class Stat(StrEnum):
     GROUP_GET_NUMS = "GROUP_GET_NUMS"  # topic@group
     GROUP_GET_SIZE = "GROUP_GET_SIZE"
     SNDBCK_PUT_NUMS = "SNDBCK_PUT_NUMS"
+    COMMIT_NUMS = "COMMIT_NUMS"  # topic
+    ROLLBACK_NUMS = "ROLLBACK_NUMS"
+    TIMER_ENQUEUE_NUMS = "TIMER_ENQUEUE_NUMS"
+    TIMER_DEQUEUE_NUMS = "TIMER_DEQUEUE_NUMS"
     BROKER_PUT_NUMS = "BROKER_PUT_NUMS"  # cluster
     BROKER_GET_NUMS = "BROKER_GET_NUMS"
 
@@ -170,6 +175,21 @@ class Counters:
     def on_sent_back(self, topic: str, group: str) -> None:
         """A group has sent back a message that it once got from a topic."""
         self._add(Stat.SNDBCK_PUT_NUMS, f"{topic}@{group}", 1)
+
+    def on_committed(self, topic: str) -> None:
+        """A transaction's message is to be read."""
+        self._add(Stat.COMMIT_NUMS, topic, 1)
+
+    def on_rolled_back(self, topic: str) -> None:
+        self._add(Stat.ROLLBACK_NUMS, topic, 1)
+
+    def on_timer_taken(self, topic: str) -> None:
+        """The timer has taken in a message for a topic."""
+        self._add(Stat.TIMER_ENQUEUE_NUMS, topic, 1)
+
+    def on_timer_over(self, topic: str) -> None:
+        """The timer has given a topic its message, or let it wait once more if its time is far off."""
+        self._add(Stat.TIMER_DEQUEUE_NUMS, topic, 1)
 
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: one that is made again under the name is another one."""

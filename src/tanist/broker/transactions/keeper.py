@@ -77,6 +77,7 @@ class TransactionKeeper:
         self._inherited_to = high
         # Producers need a while to come back after a restart: who is not there can not be asked.
         self._first_check_ms = self._state.clock.now_ms() + self._rules.interval_ms
+        self._state.half_count = self._half_count
 
     async def run(self) -> None:
         """Do what is due, until cancelled."""
@@ -130,6 +131,7 @@ class TransactionKeeper:
         if self._notes.is_overfull:
             raise ResponseError(ResponseCode.SYSTEM_BUSY, "too many ended transactions wait for the disk")
         appended = self._commit(half, current, now_ms) if outcome is SysFlag.COMMIT else None
+        self._count(half, outcome, appended)
         self._close(current, now_ms)
         if named.queue_offset >= self._open.taken_to and named != current:
             # The copy that was named is not taken in yet: it must not open the transaction again.
@@ -294,6 +296,20 @@ class TransactionKeeper:
             return False
         topic, _ = half.target
         return self._halves.is_committed(current.origin, topic=topic, unique_id=half.unique_id)
+
+    def _count(self, half: Half, outcome: SysFlag, appended: Appended | None) -> None:
+        """What a former process has committed already it has counted, or nobody does."""
+        if half.target is None:
+            return
+        topic, _ = half.target
+        if outcome is SysFlag.ROLLBACK:
+            self._state.counters.on_rolled_back(topic)
+        elif appended is not None:
+            self._state.counters.on_committed(topic)
+
+    def _half_count(self) -> int:
+        """Transactions that are open; of those that are not taken in yet, ended ones too for a moment."""
+        return len(self._open) + max(0, self._halves.bounds[1] - self._open.taken_to)
 
     def _close(self, half: HalfPlace, now_ms: int) -> None:
         self._open.on_closed(half)

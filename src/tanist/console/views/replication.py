@@ -35,6 +35,7 @@ class Replica(View, frozen=True, kw_only=True):
     address: str
     broker_id: int
     role: str
+    """``MASTER`` or ``SLAVE``; of one that does not answer, what it was last: another may be that by now."""
     is_up: bool
     level: Level
     state: str

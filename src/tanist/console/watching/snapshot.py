@@ -117,9 +117,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         return sorted({look.name for look in self.brokers})
 
     def group(self, name: str) -> list[BrokerLook]:
-        """The brokers of a replica group, the master first."""
+        """The brokers of a replica group, the master first, and before one that was it and is gone."""
         found = (look for look in self.brokers if look.name == name)
-        return sorted(found, key=lambda look: (not look.is_master, look.broker_id, look.address))
+        return sorted(found, key=_place_in_group)
 
     def find(self, address: str) -> BrokerLook | None:
         return next((look for look in self.brokers if look.address == address), None)
@@ -136,3 +136,7 @@ def speaker_of(group: list[BrokerLook]) -> BrokerLook | None:
     """Who of a group is asked about topics and consumers; None if nobody of it answers."""
     up = (look for look in group if look.is_up)
     return min(up, key=lambda look: (not look.is_read_slave, not look.is_master), default=None)
+
+
+def _place_in_group(look: BrokerLook) -> tuple[bool, bool, int, str]:
+    return not look.is_master, not look.is_up, look.broker_id, look.address

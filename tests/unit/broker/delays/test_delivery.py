@@ -13,6 +13,7 @@ import pytest
 from tanist.broker.delays import delivered as delivered_module
 from tanist.broker.delays import delivery as delivery_module
 from tanist.broker.delays.delivery import Delivery
+from tanist.broker.operating.stats import Stat
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
 from tanist.model.message import Message
@@ -143,6 +144,29 @@ def test_a_timer_message_never_comes_early_and_at_most_a_slot_late(tmp_path: Pat
         assert broker.properties(0)["TIMER_DEQUEUE_MS"] == str(START_MS + 3_000)
 
     run(tmp_path, scenario)
+
+
+def test_what_a_timer_takes_in_and_gives_out_is_counted_once_also_over_a_kill(tmp_path: Path) -> None:
+    def counted(broker: Waiting) -> tuple[dict[str, int], dict[str, int]]:
+        counters = broker.state.counters
+        return counters.values(Stat.TIMER_ENQUEUE_NUMS), counters.values(Stat.TIMER_DEQUEUE_NUMS)
+
+    async def first(broker: Waiting) -> None:
+        await broker.send("soon", TIMER_DELAY_MS="2000")
+        await broker.send("later", TIMER_DELAY_MS="60000")
+        await broker.send("level", DELAY="1")
+        await broker.deliver()
+        assert counted(broker) == ({"T": 2}, {})
+        await broker.pass_ms(5_000)
+        assert counted(broker) == ({"T": 2}, {"T": 1})
+        save(broker)
+
+    async def after_a_kill(broker: Waiting) -> None:
+        await broker.pass_ms(60_000)
+        assert sorted(broker.bodies()) == ["later", "level", "soon"]
+        assert counted(broker) == ({}, {"T": 1})
+
+    run(tmp_path, first, after_a_kill)
 
 
 def test_each_message_goes_to_its_own_queue_also_if_its_topic_is_gone(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from tanist.broker.operating.broker_metrics import broker_metrics
 from tanist.broker.state import BrokerState
 from tanist.model.offsets import QueueOffset
 from tests.support.messages import TOPIC, make_message
+from tests.support.transacting import ROLLBACK, T, Transacting
+from tests.support.transacting import run as run_transactions
 from tests.support.working_broker import working_broker
 
 
@@ -78,11 +80,36 @@ def test_what_was_counted_is_told_by_topic_and_group(tmp_path: Path) -> None:
         state.counters.on_put("T", count=3, size_bytes=300, is_system=False)
         state.counters.on_put("%DLQ%g", count=1, size_bytes=10, is_system=False)
         state.counters.on_pulled("T", "g", count=2, size_bytes=200, is_system=False)
+        state.counters.on_timer_taken("T")
+        state.counters.on_timer_taken("T")
+        state.counters.on_timer_over("T")
+        state.delays.timers.take(1, slot_ms=1_000)
 
     found = measured(tmp_path, fill)
     assert found["rocketmq_messages_in_total", "T", "false"] == 3
     assert found["rocketmq_throughput_in_total", "T", "false"] == 300
     assert found["rocketmq_messages_out_total", "g", "T", "false"] == 2
     assert found["rocketmq_send_to_dlq_messages_total", "g", "false"] == 1
+    assert found["rocketmq_timer_enqueue_total", "T"] == 2
+    assert found["rocketmq_timer_dequeue_total", "T"] == 1
+    assert found["rocketmq_timing_messages",] == 1
     assert found["tanist_reset_orders", "APPLIED"] == 0
     assert found["tanist_is_master",] == 1
+
+
+def test_transactions_are_told_by_how_they_ended_and_those_that_are_open(tmp_path: Path) -> None:
+    async def scenario(transactions: Transacting) -> None:
+        committed, rolled_back, refused = (transactions.prepare() for _ in range(3))
+        transactions.prepare()
+        assert figures(transactions.state)["rocketmq_half_messages",] == 4
+        transactions.turn()
+        transactions.end(committed)
+        transactions.end(committed)
+        transactions.end(rolled_back, ROLLBACK)
+        transactions.end(refused, group="others")
+        found = figures(transactions.state)
+        assert found["rocketmq_commit_messages_total", T] == 1
+        assert found["rocketmq_rollback_messages_total", T] == 1
+        assert found["rocketmq_half_messages",] == 2
+
+    run_transactions(tmp_path, scenario)
