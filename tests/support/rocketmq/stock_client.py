@@ -298,7 +298,9 @@ class PullConsumer(_Client):
 class StockClients:
     """Clients of one line, all in one process: a start of Java is dear.
 
-    All sign their requests if ``accessKey`` and ``secretKey`` are given.
+    All sign their requests if ``accessKey`` and ``secretKey`` are given. Of all but repliers ``namespace``,
+    ``usesFastPort``, ``heartbeatMs`` and ``routePollMs`` override the defaults; with ``beatsShortly``
+    those of RocketMQ 5 send short heartbeats.
     """
 
     def __init__(self, line: str, home: Path, *, flags: Sequence[str] = QUICK_START) -> None:
@@ -317,8 +319,8 @@ class StockClients:
     def producer(self, name_server: str, **options: object) -> Producer:
         """Start a producer.
 
-        ``topicQueues``, ``maxMessageBytes``, ``retries`` and ``routePollMs`` override the client's defaults;
-        ``isTraced`` is false, and ``traceTopic`` names another topic for traces.
+        ``topicQueues``, ``maxMessageBytes``, ``retries`` and, of RocketMQ 5, ``compression`` override the
+        client's defaults; ``isTraced`` is false, and ``traceTopic`` names another topic for traces.
         """
         return Producer(self._start("producer", name_server, "tanist-producer", **options), self.process)
 
@@ -335,7 +337,7 @@ class StockClients:
 
         ``expression`` names tags, ``sql`` filters by properties instead; ``isOrderly``, ``isBroadcasting``
         and ``isTraced`` are false; ``timestamp`` is for FROM_TIMESTAMP, in the client's format;
-        ``heartbeatMs``, ``routePollMs``, ``maxReconsumeTimes`` and ``pullThreshold`` override the client's
+        ``maxReconsumeTimes`` and ``pullThreshold`` override the client's
         defaults. With ``rebalanceMs`` it looks at its routes and shares the queues so often. The listener
         fails the first ``failures`` times, wants the message again after ``delayLevel``, and takes
         ``consumeMs`` over each. ``isAssignedByBroker`` has the broker assign queues, which RocketMQ 5 can.
@@ -360,7 +362,7 @@ class StockClients:
         return Replier(name, self.process)
 
     def pull_consumer(self, name_server: str, group: str, **options: object) -> PullConsumer:
-        """Start a pull consumer; ``heartbeatMs`` overrides the client's 30 s."""
+        """Start a pull consumer."""
         return PullConsumer(self._start("pull-consumer", name_server, group, **options), self.process)
 
     def _start(self, step: str, name_server: str, group: str, **options: object) -> str:

@@ -22,8 +22,7 @@ final class Polled implements Scenario.Named {
 
     private Polled(JSONObject options) throws Exception {
         consumer = new DefaultLitePullConsumer(options.getString("group"), Credentials.hook(options));
-        consumer.setNamesrvAddr(options.getString("nameServer"));
-        consumer.setInstanceName(options.getString("name"));
+        Connecting.configure(consumer, options);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setAutoCommit(options.getBooleanValue("isAutoCommitting"));
         consumer.setAutoCommitIntervalMillis(AUTO_COMMIT_MS);

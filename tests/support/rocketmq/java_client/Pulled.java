@@ -17,11 +17,7 @@ final class Pulled implements Scenario.Named {
 
     private Pulled(JSONObject options) throws Exception {
         consumer = new DefaultMQPullConsumer(options.getString("group"), Credentials.hook(options));
-        consumer.setNamesrvAddr(options.getString("nameServer"));
-        consumer.setInstanceName(options.getString("name"));
-        if (options.containsKey("heartbeatMs")) {
-            consumer.setHeartbeatBrokerInterval(options.getIntValue("heartbeatMs"));
-        }
+        Connecting.configure(consumer, options);
         consumer.start();
     }
 
