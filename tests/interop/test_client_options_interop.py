@@ -1,23 +1,35 @@
 """Options of stock clients that change what they say to a broker. Each is heard, and what it is for works."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from tanist.model.message import COMPRESSION_MASK, SysFlag
 from tanist.protocol import RequestCode
 from tanist.protocol.bodies.client import HeartbeatData, decode_heartbeat
+from tanist.protocol.codes import HeaderEncoding
 from tanist.protocol.compression import Compression
+from tanist.protocol.headers.pull import PullMessageRequest
 from tanist.protocol.headers.send import SendMessageRequestV2
 from tests.support import partners
 from tests.support.overheard import OverheardBroker
+from tests.support.requests import SUSPEND, send_request
+from tests.support.rocketmq.jars import CLIENT_LINES, QUICK_START
+from tests.support.rocketmq.scenario import StepFailed
 from tests.support.rocketmq.stock_client import Outgoing, StockClients
-from tests.support.site import Site, bodies, numbered, wait_until
+from tests.support.site import BROKER, Site, bodies, numbered, wait_until
 from tests.support.tanist_cluster import NameServerProcess
+from tests.support.wire import Wire
 
-pytestmark = pytest.mark.partner("java", "maven")
+pytestmark = [pytest.mark.partner("java", "maven"), pytest.mark.takes(35)]
 
 NEW_LINE = "5.3.3"
+TOPIC_NOT_EXIST = 17
+OLD_WAYS = ("-Drocketmq.serialize.type=ROCKETMQ", "-Dorg.apache.rocketmq.client.sendSmartMsg=false")
+"""Headers that are no JSON, and sends whose fields have their long names."""
 SQUEEZABLE = Outgoing(b"squeeze me " * 4096)
 
 
@@ -128,3 +140,66 @@ def test_short_heartbeats_keep_a_consumer_and_a_restarted_broker_asks_for_a_long
         with new_clients.producer(names.address) as producer:
             producer.send(topic, numbered(5, start=5))
         assert bodies(consumer.received(10)) == bodies(numbered(10))
+
+
+def test_a_pull_that_blocks_is_answered_when_a_message_comes(broker: OverheardBroker, site: Site) -> None:
+    topic = site.topic("t")
+    with site.clients.producer(site.name_server) as producer:
+        producer.send(topic, numbered(1), mode="queue", brokerName=BROKER, queueId=0)
+
+    def pulls() -> list[PullMessageRequest]:
+        asked = broker.main.about(topic)
+        return [one.header(PullMessageRequest) for one in asked if one.code == RequestCode.PULL_MESSAGE]
+
+    with (
+        site.clients.pull_consumer(site.name_server, topic) as consumer,
+        ThreadPoolExecutor(1) as aside,
+        Wire(broker.process.address) as wire,
+    ):
+        assert consumer.pull(topic, BROKER, 0, 1).status == "NO_NEW_MSG"
+        pulling = aside.submit(consumer.pull, topic, BROKER, 0, 1, is_blocking=True)
+        wait_until(lambda: len(pulls()) == 2)
+        wire.ask(send_request(b"late", topic=topic))
+        pulled = pulling.result()
+    assert pulled.status == "FOUND"
+    assert bodies(pulled.messages) == {b"late"}
+    assert [bool(pull.sys_flag & SUSPEND) for pull in pulls()] == [False, True]
+
+
+@pytest.mark.parametrize("line", CLIENT_LINES)
+def test_clients_with_binary_headers_and_long_sends_are_served_as_others_are(
+    broker: OverheardBroker, names: NameServerProcess, line: str, tmp_path: Path
+) -> None:
+    topic = f"Old-ways-{line.replace('.', '_')}"
+    marked = Outgoing(b"marked", tags="TagA", keys="one two", flag=-7, properties={"цвет": "синий"})
+    try:
+        clients = StockClients(line, tmp_path / "clients", flags=(*QUICK_START, *OLD_WAYS))
+    except partners.PartnerMissing as lack:
+        partners.do_without(lack)
+    with (
+        clients,
+        clients.producer(names.address) as producer,
+        clients.pull_consumer(names.address, f"{topic}-by-hand") as by_hand,
+        clients.transaction_producer(names.address, f"{topic}-p") as in_transactions,
+    ):
+        producer.send(topic, [marked])
+        producer.send(topic, numbered(5), mode="async")
+        producer.send(topic, numbered(5, start=5), mode="batch")
+        producer.send_one_way(topic, numbered(1, start=10))
+        in_transactions.send(topic, numbered(1, start=11), state="COMMIT")
+        with clients.push_consumer(names.address, topic, topic) as consumer:
+            received = consumer.received(13)
+        assert by_hand.bounds(topic, BROKER, 0, time_ms=0)["queues"] == 4
+        with pytest.raises(StepFailed) as no_topic:
+            by_hand.pull("None-of-it", BROKER, 0, 0)
+    assert no_topic.value.code == TOPIC_NOT_EXIST
+    assert bodies(received) == bodies([marked, *numbered(12)])
+    (same,) = [one for one in received if one.body == marked.body]
+    assert (same.tags, same.keys, same.flag) == (marked.tags, marked.keys, marked.flag)
+    assert same.properties["цвет"] == "синий"
+    calls = [call for call in broker.main.calls() if any(one.ext.get("topic") == topic for one in call)]
+    asked = [request for call in calls for request in call]
+    assert {one.encoding for one in asked} == {HeaderEncoding.BINARY}
+    codes = Counter(one.code for one in asked)
+    assert codes[RequestCode.SEND_MESSAGE] >= 8
+    assert not codes[RequestCode.SEND_MESSAGE_V2]
