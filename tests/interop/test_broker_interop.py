@@ -262,25 +262,6 @@ def test_members_that_come_and_go_are_told_and_no_message_is_missed(site: Site) 
     assert duplicate_count(received) < len(acknowledged) / 2
 
 
-def test_a_lite_consumer_polls_seeks_and_commits(site: Site) -> None:
-    topic, group = site.topic("t"), site.topic("g")
-    with site.clients.producer(site.name_server) as producer:
-        producer.send(topic, numbered(20), mode="queue", brokerName=BROKER, queueId=0)
-        producer.send(topic, numbered(40, start=20))
-    with site.clients.lite_consumer(site.name_server, site.topic("all"), topic) as consumer:
-        assert bodies(consumer.poll(60)) == bodies(numbered(60))
-    with site.clients.lite_consumer(site.name_server, group, topic, brokerName=BROKER, queueId=0) as consumer:
-        assert [one.queue_offset for one in consumer.poll(30)] == list(range(30))
-        consumer.seek(topic, BROKER, 0, 25)
-        assert [one.queue_offset for one in consumer.poll(5)] == list(range(25, 30))
-        consumer.seek(topic, BROKER, 0, 3)
-        assert [one.queue_offset for one in consumer.poll(27)] == list(range(3, 30))
-        consumer.seek(topic, BROKER, 0, 28)
-        assert [one.queue_offset for one in consumer.poll(2)] == [28, 29]
-        consumer.commit(topic, BROKER, 0)
-        assert consumer.committed(topic, BROKER, 0) == 30
-
-
 def test_pulls_by_hand_find_what_is_there(site: Site) -> None:
     topic = site.topic("t")
     with (

@@ -227,8 +227,32 @@ class LiteConsumer(_Client):
     def poll(self, count: int, *, timeout_ms: int = _TIMEOUT_MS) -> list[Delivery]:
         return msgspec.convert(self._do("poll", count=count, timeoutMs=timeout_ms), list[Delivery])
 
+    def assigned(self) -> list[int]:
+        """The queues that this member has now."""
+        return self._do("polled-queues")
+
     def seek(self, topic: str, broker_name: str, queue_id: int, queue_offset: int) -> None:
         self._do("seek", topic=topic, brokerName=broker_name, queueId=queue_id, queueOffset=queue_offset)
+
+    def seek_to_begin(self, topic: str, broker_name: str, queue_id: int) -> None:
+        self._do("seek-to-begin", topic=topic, brokerName=broker_name, queueId=queue_id)
+
+    def seek_to_end(self, topic: str, broker_name: str, queue_id: int) -> None:
+        self._do("seek-to-end", topic=topic, brokerName=broker_name, queueId=queue_id)
+
+    def pause(self, topic: str, broker_name: str, queue_id: int) -> None:
+        """Pull no more from a queue. What a pull that waits is given yet is still polled."""
+        self._do("pause-queue", topic=topic, brokerName=broker_name, queueId=queue_id)
+
+    def resume(self, topic: str, broker_name: str, queue_id: int) -> None:
+        """Pull again after ``pause``."""
+        self._do("resume-queue", topic=topic, brokerName=broker_name, queueId=queue_id)
+
+    def offset_for_time(self, topic: str, broker_name: str, queue_id: int, *, time_ms: int) -> int:
+        """The first message that was stored at this time or later."""
+        return self._do(
+            "offset-for-time", topic=topic, brokerName=broker_name, queueId=queue_id, timeMs=time_ms
+        )
 
     def commit(self, topic: str, broker_name: str, queue_id: int) -> None:
         self._do("commit", topic=topic, brokerName=broker_name, queueId=queue_id)
@@ -274,7 +298,9 @@ class PullConsumer(_Client):
 class StockClients:
     """Clients of one line, all in one process: a start of Java is dear.
 
-    All sign their requests if ``accessKey`` and ``secretKey`` are given.
+    All sign their requests if ``accessKey`` and ``secretKey`` are given. Of all but repliers ``namespace``,
+    ``usesFastPort``, ``heartbeatMs`` and ``routePollMs`` override the defaults; with ``beatsShortly``
+    those of RocketMQ 5 send short heartbeats.
     """
 
     def __init__(self, line: str, home: Path, *, flags: Sequence[str] = QUICK_START) -> None:
@@ -293,8 +319,8 @@ class StockClients:
     def producer(self, name_server: str, **options: object) -> Producer:
         """Start a producer.
 
-        ``topicQueues``, ``maxMessageBytes``, ``retries`` and ``routePollMs`` override the client's defaults;
-        ``isTraced`` is false, and ``traceTopic`` names another topic for traces.
+        ``topicQueues``, ``maxMessageBytes``, ``retries`` and, of RocketMQ 5, ``compression`` override the
+        client's defaults; ``isTraced`` is false, and ``traceTopic`` names another topic for traces.
         """
         return Producer(self._start("producer", name_server, "tanist-producer", **options), self.process)
 
@@ -311,7 +337,7 @@ class StockClients:
 
         ``expression`` names tags, ``sql`` filters by properties instead; ``isOrderly``, ``isBroadcasting``
         and ``isTraced`` are false; ``timestamp`` is for FROM_TIMESTAMP, in the client's format;
-        ``heartbeatMs``, ``routePollMs``, ``maxReconsumeTimes`` and ``pullThreshold`` override the client's
+        ``maxReconsumeTimes`` and ``pullThreshold`` override the client's
         defaults. With ``rebalanceMs`` it looks at its routes and shares the queues so often. The listener
         fails the first ``failures`` times, wants the message again after ``delayLevel``, and takes
         ``consumeMs`` over each. ``isAssignedByBroker`` has the broker assign queues, which RocketMQ 5 can.
@@ -320,9 +346,10 @@ class StockClients:
         return PushConsumer(self._start("push-consumer", name_server, group, **options), self.process)
 
     def lite_consumer(self, name_server: str, group: str, topic: str, **options: object) -> LiteConsumer:
-        """Start a lite pull consumer, on one queue alone if ``brokerName`` and ``queueId`` say which.
+        """Start a lite pull consumer, on some queues alone if ``brokerName`` and ``queueIds`` say which.
 
-        ``sql`` filters by properties instead of tags.
+        ``sql`` filters by properties instead of tags. With ``isAutoCommitting`` it commits
+        once a second, when it is polled.
         """
         options = {"topic": topic, "expression": "*", **options}
         return LiteConsumer(self._start("lite-consumer", name_server, group, **options), self.process)
@@ -335,7 +362,7 @@ class StockClients:
         return Replier(name, self.process)
 
     def pull_consumer(self, name_server: str, group: str, **options: object) -> PullConsumer:
-        """Start a pull consumer; ``heartbeatMs`` overrides the client's 30 s."""
+        """Start a pull consumer."""
         return PullConsumer(self._start("pull-consumer", name_server, group, **options), self.process)
 
     def _start(self, step: str, name_server: str, group: str, **options: object) -> str:

@@ -35,8 +35,7 @@ final class Pushed implements Scenario.Named {
         consumer = new DefaultMQPushConsumer(options.getString("group"), Credentials.hook(options),
             new AllocateMessageQueueAveragely(), options.getBooleanValue("isTraced"),
             options.getString("traceTopic"));
-        consumer.setNamesrvAddr(options.getString("nameServer"));
-        consumer.setInstanceName(options.getString("name"));
+        Connecting.configure(consumer, options);
         // What is being consumed when the consumer stops is finished, and its offset committed.
         consumer.setAwaitTerminationMillisWhenShutdown(AWAIT_MS);
         consumer.setConsumeThreadMin(THREADS);
@@ -44,12 +43,6 @@ final class Pushed implements Scenario.Named {
         consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(options.getString("from")));
         if (options.containsKey("timestamp")) {
             consumer.setConsumeTimestamp(options.getString("timestamp"));
-        }
-        if (options.containsKey("routePollMs")) {
-            consumer.setPollNameServerInterval(options.getIntValue("routePollMs"));
-        }
-        if (options.containsKey("heartbeatMs")) {
-            consumer.setHeartbeatBrokerInterval(options.getIntValue("heartbeatMs"));
         }
         if (options.containsKey("maxReconsumeTimes")) {
             consumer.setMaxReconsumeTimes(options.getIntValue("maxReconsumeTimes"));

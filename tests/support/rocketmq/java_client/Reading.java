@@ -30,8 +30,7 @@ final class Reading implements Scenario.Named {
 
     private void begin() throws Exception {
         consumer = new DefaultMQPushConsumer(options.getString("group"));
-        consumer.setNamesrvAddr(options.getString("nameServer"));
-        consumer.setInstanceName(options.getString("name"));
+        Connecting.configure(consumer, options);
         // What it has read ahead is consumed before it ends, and its offset committed if there is a broker.
         consumer.setAwaitTerminationMillisWhenShutdown(AWAIT_MS);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);

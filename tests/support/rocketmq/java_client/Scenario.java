@@ -28,6 +28,7 @@ public final class Scenario {
     private Scenario() {
         Sending.addTo(this);
         Pushed.addTo(this);
+        Polled.addTo(this);
         Pulled.addTo(this);
         Reading.addTo(this);
         Replying.addTo(this);

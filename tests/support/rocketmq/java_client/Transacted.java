@@ -20,9 +20,7 @@ final class Transacted implements Scenario.Named, TransactionListener {
 
     private Transacted(JSONObject options) throws Exception {
         producer = new TransactionMQProducer(options.getString("group"), Credentials.hook(options));
-        producer.setNamesrvAddr(options.getString("nameServer"));
-        producer.setInstanceName(options.getString("name"));
-        producer.setHeartbeatBrokerInterval(options.getIntValue("heartbeatMs"));
+        Connecting.configure(producer, options);
         producer.setTransactionListener(this);
         producer.start();
     }
