@@ -141,7 +141,7 @@ GATE = {
         21, resets=reset_mutants.MovesWhatItHas
     ),
     "a crash takes back an order that was acknowledged": _reset(
-        94, set_unsaved=reset_mutants.set_what_stands_as_found
+        125, set_unsaved=reset_mutants.set_what_stands_as_found
     ),
 }
 

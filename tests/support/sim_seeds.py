@@ -4,7 +4,7 @@ GROUP = range(1000)
 READING = range(200)
 LATE = range(90)
 """With the troubles of late claims, and once more with those of late lives."""
-RESET = range(100)
+RESET = range(130)
 COUNTERS = range(450)
 """Of both worlds in which a reign is of counters."""
 

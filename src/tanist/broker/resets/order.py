@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tanist.broker.consumer_group import Client
-from tanist.broker.resets.moment import Moment
+from tanist.broker.resets.moment import LONG_AGO_MS, Moment
 from tanist.broker.resets.order_file import SavedOrder
 from tanist.broker.resets.receipts import Receipt
 from tanist.broker.resets.watch import PATIENCE_MS, OrderWatch
@@ -112,6 +112,7 @@ class ResetOrder:
             are_offsets_saved=self.are_offsets_saved,
             queue_id=self.queue_id,
             superseded=sorted(self.superseded),
+            is_judging=self.watch is not None and self.watch.is_judging,
         )
 
     @classmethod
@@ -142,8 +143,8 @@ class ResetOrder:
                 is_server_side=saved.is_server_side,
                 timestamp_ms=saved.timestamp_ms,
                 is_forced=view.is_forced,
-                # Who moved before the start and who came anew can not be told apart any more: nobody is
-                # judged, and nothing is held back of who is not told again.
+                # Who was told before the start is told again, and until then nothing of it is held back.
+                judges_until_ms=None if saved.is_judging else LONG_AGO_MS,
                 is_model_known=view.is_broadcast or bool(view.receipts or view.before),
                 receipts=[Receipt.restored(receipt) for receipt in view.receipts],
             )

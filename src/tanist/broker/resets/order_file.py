@@ -30,6 +30,8 @@ class SavedOrder(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     queue_id: int = -1
     superseded: list[int] = []
     """Queues that another order has taken over."""
+    is_judging: bool = False
+    """Whether members of which nothing was known were still to be judged by what they do."""
 
 
 class SavedOrders(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

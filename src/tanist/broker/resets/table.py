@@ -222,6 +222,8 @@ class OrderTable:
             if watch is None or record.state is not ResetState.APPLIED:
                 continue
             actions += watch.on_tick(now)
+            if watch.stop_judging(now):
+                self._changed(order)
             if is_over:
                 if order.is_missing_somebody:
                     order.change(state=ResetState.EXPIRED)

@@ -38,6 +38,8 @@ moved there, which a question for the offset (14) shows as well, for who asks go
 ``PATIENCE_MS`` have passed since it was told, so that nobody's progress is held for longer. Members of which
 nothing was known when the order was applied, because the broker or their connection was new, are judged by
 their first pull or commit for as long, and told if they go on elsewhere. A commit of an operator is taken.
+A broker that knows the order from before it was started, or from its master, judges for as long once more:
+rather is a group sent again where one of it has been than read on where it was.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -92,8 +94,11 @@ class OrderWatch:
     timestamp_ms: int = -1
     is_forced: bool = False
     applied_at_ms: int = LONG_AGO_MS
-    judges_until_ms: int = LONG_AGO_MS
-    """Until then members of which nothing is known are judged by what they do. Both on the steady clock."""
+    judges_until_ms: int | None = LONG_AGO_MS
+    """Until then members of which nothing is known are judged by what they do. Both on the steady clock.
+
+    None: for ``PATIENCE_MS``, which begin when the broker that has the group first looks at its members.
+    """
     stood: frozenset[int] = frozenset()
     """The queues in which the group's last pull before the order had ended at the target."""
     is_model_known: bool = True
@@ -125,6 +130,7 @@ class OrderWatch:
         self, client: Client, now: Moment, *, is_broadcast: bool, is_active: bool = False
     ) -> list[Action]:
         """A member is there, as its heartbeat says."""
+        self._begin_to_judge(now)
         if client.connection in self._by_connection:
             return []
         if not self.is_model_known:
@@ -230,7 +236,7 @@ class OrderWatch:
         if place in self._answered or place in self._at_target:
             return None
         if receipt is None:
-            if self.is_broadcast or now.steady_ms > self.judges_until_ms:
+            if self.is_broadcast or not self._judges(now):
                 return None
         elif not receipt.is_open or queue_id in receipt.queues or queue_id in receipt.spared:
             return None
@@ -284,6 +290,7 @@ class OrderWatch:
 
     def on_tick(self, now: Moment) -> list[Action]:
         """Time has passed: who was seen to move and did not say what it has, or did, may have confirmed."""
+        self._begin_to_judge(now)
         actions: list[Action] = []
         for receipt in self.receipts:
             if receipt.state is not ReceiptState.TOLD or now.steady_ms - receipt.told_at_ms <= PATIENCE_MS:
@@ -296,6 +303,7 @@ class OrderWatch:
 
     def supersede(self, order_id: str) -> list[Action]:
         """Another order moves the same queues: who has not followed this one need not any more."""
+        self.judges_until_ms = LONG_AGO_MS
         actions: list[Action] = []
         for receipt in self.receipts:
             if receipt.is_open:
@@ -321,11 +329,30 @@ class OrderWatch:
 
     def is_over(self, now: Moment) -> bool:
         """Whether there is nothing left to watch. In broadcasting mode others may come all the time."""
-        is_quiet = now.steady_ms > max(self.judges_until_ms, self.applied_at_ms + PATIENCE_MS)
+        is_quiet = not self._judges(now) and now.steady_ms > self.applied_at_ms + PATIENCE_MS
         is_settled = not any(receipt.is_open for receipt in self.receipts)
         return self.is_model_known and not self.is_broadcast and is_quiet and is_settled
 
+    def stop_judging(self, now: Moment) -> bool:
+        """Whether the time to judge has just ended."""
+        is_over = self.is_judging and not self._judges(now)
+        if is_over:
+            self.judges_until_ms = LONG_AGO_MS
+        return is_over
+
+    @property
+    def is_judging(self) -> bool:
+        """Whether whoever takes the order over, after a crash of this broker too, has to judge."""
+        return self.judges_until_ms != LONG_AGO_MS
+
     # Within
+
+    def _begin_to_judge(self, now: Moment) -> None:
+        if self.judges_until_ms is None:
+            self.judges_until_ms = now.steady_ms + PATIENCE_MS
+
+    def _judges(self, now: Moment) -> bool:
+        return self.judges_until_ms is not None and now.steady_ms <= self.judges_until_ms
 
     def _add(self, client: Client) -> Receipt | None:
         """None if there are too many: it is counted, in a last receipt of nobody, and not told."""
@@ -429,7 +456,7 @@ class OrderWatch:
         if asked == self.targets[queue_id]:
             has_come = place in self._at_target or queue_id not in self.stood
             return self._stranger_moved(find_member(), queue_id, now) if has_come else []
-        is_judged = now.steady_ms <= self.judges_until_ms and place not in self._at_target
+        is_judged = self._judges(now) and place not in self._at_target
         return self._tell_stranger(find_member(), now) if is_judged else []
 
     def _judge_stranger(
@@ -437,7 +464,7 @@ class OrderWatch:
     ) -> tuple[bool, list[Action]]:
         client = find_member()
         if client is not None:
-            if now.steady_ms > self.judges_until_ms:
+            if not self._judges(now):
                 return True, []
             return False, self._tell_stranger(client, now)
         # A client may commit on another connection than the one on which it is a member.

@@ -200,7 +200,8 @@ class ResetWorld:
             name = None if member is None else member.name
             missing = self.rules.missing(spot, end, since=last, member=name)
             if missing is not None:
-                yield f"O1: {name or 'nobody'} took not {missing} of {spot} after {last}"
+                after = "" if last is None else f" after {last}"
+                yield f"O1: message {missing} of {spot} was not taken by {name or 'anybody'}{after}"
         stands = self.master.state.offsets.find(*spot)
         if not kind.is_broadcasting and stands != end:
             yield f"O1: {spot} is stuck at {stands} of {end}"

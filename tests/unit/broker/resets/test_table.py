@@ -8,6 +8,7 @@ from tanist.broker.resets import table as tables
 from tanist.broker.resets.actions import TellClient
 from tanist.broker.resets.moment import Moment
 from tanist.broker.resets.order import GroupStanding, ResetOrder
+from tanist.broker.resets.order_file import decode_order, encode_order
 from tanist.broker.resets.table import OrderTable
 from tanist.broker.resets.watch import PATIENCE_MS, Commit
 from tanist.errors import ResponseError
@@ -164,3 +165,60 @@ def test_a_group_has_only_so_many_orders_that_go_on_beside_each_other(
         table.add(_order("new", queues=(1,)), 0)
     _apply(table, _order("of another group", group="Other"))
     _apply(table, _order("supersedes"))
+
+
+def _restarted(table: OrderTable) -> OrderTable:
+    """A table that knows these orders from before it was there."""
+    later = OrderTable()
+    kept = [encode_order(order.saved()) for order in table.orders()]
+    later.follow([decode_order(order) for order in kept], (), is_ours=True)
+    return later
+
+
+def _told(table: OrderTable, client: Client, now: Moment) -> list[str]:
+    """The orders that a member is told which comes, and pulls from elsewhere than any says."""
+    watches = [*table.watched.get(("G", "T"), ())]
+    for watch in watches:
+        watch.on_member(client, now, is_broadcast=False)
+    actions = [
+        action
+        for watch in watches
+        for action in watch.on_pull(client.connection, 0, 9, 9, now=now, find_member=lambda: client)
+    ]
+    return [action.watch.order_id for action in actions if isinstance(action, TellClient)]
+
+
+def test_a_member_that_was_not_there_when_its_broker_went_down_soon_after_an_order_is_told() -> None:
+    table, client = OrderTable(), Client(FakeConnection("10.0.0.1:1"), "c1", "PYTHON", 479)
+    _apply(table, _order("o1"))
+    later = _restarted(table)
+    # The steady clock begins anew, and to come up takes as long as it takes.
+    later.on_tick(Moment(10**8, 4))
+    assert _told(later, client, Moment(10**8, 5)) == ["o1"]
+
+
+def test_after_a_restart_strangers_are_judged_for_no_longer_than_before() -> None:
+    table, client = OrderTable(), Client(FakeConnection("10.0.0.1:1"), "c1", "PYTHON", 479)
+    _apply(table, _order("o1"))
+    later = _restarted(table)
+    later.on_tick(Moment(0, 5))
+    assert _told(later, client, Moment(0, PATIENCE_MS + 6)) == []
+
+
+def test_when_the_time_to_judge_is_over_who_knows_the_order_too_hears_so() -> None:
+    table, client = OrderTable(), Client(FakeConnection("10.0.0.1:1"), "c1", "PYTHON", 479)
+    order = _order("o1")
+    _apply(table, order)
+    heard: list[str] = []
+    table.watchers.append(heard.extend)
+    for _ in range(2):
+        table.on_tick(Moment(0, PATIENCE_MS + 1))
+    assert heard == ["o1"]
+    assert _told(_restarted(table), client, Moment(0, 5)) == []
+
+
+def test_an_order_that_is_superseded_is_told_to_nobody_after_a_restart() -> None:
+    table, client = OrderTable(), Client(FakeConnection("10.0.0.1:1"), "c1", "PYTHON", 479)
+    _apply(table, _order("o1"))
+    _apply(table, _order("o2"))
+    assert _told(_restarted(table), client, Moment(0, 5)) == ["o2"]
