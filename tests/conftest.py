@@ -1,5 +1,6 @@
 """What every test may use: the partner marker and the partners as fixtures."""
 
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Look for a test's partners before its fixtures start anything."""
     for marker in item.iter_markers("partner"):
         partners.require(*marker.args)
+
+
+@pytest.fixture(autouse=True)
+def _heard_clients() -> Iterator[None]:
+    """Commands that break clusters silence clients for the rest of their process, which here goes on."""
+    clients = logging.getLogger("tanist.client")
+    level = clients.level
+    yield
+    clients.setLevel(level)
 
 
 @pytest.fixture

@@ -89,9 +89,9 @@ def test_a_replica_is_elected_by_hand(group: GroupProcess) -> None:
     found = tell(group, *words, wanted)
     assert (found["brokerName"], found["masterAddress"]) == (NAME, new.address)
     assert group.master() is new
+    group.wait_in_step()
     epochs = tell(group, "getBrokerEpoch", "-b", NAME)
     assert found["masterEpoch"] == max(each["epoch"] for each in epochs)
-    group.wait_in_step()
     assert isinstance(run(group, *words, "77").exception, ResponseError)
     assert (
         f"master is {replicas(group, '-b', NAME)[old.address]['brokerId']}"

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.partner("java", "maven")
 
 STORE_CLASS = "org.apache.rocketmq.store.config.MessageStoreConfig"
 
-OUR_OWN_STORE_KEYS: set[str] = set()
+OUR_OWN_STORE_KEYS = {"scrubBytesPerSecond"}
 """Keys that RocketMQ does not have. A new one belongs here and into the page on configuration."""
 
 TEXTS = [

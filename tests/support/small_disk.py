@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -39,8 +40,12 @@ class SmallDisk:
     def fill(self, *, leave_bytes: int = 0) -> None:
         """Take all space but this."""
         with self._ballast.open("wb") as file:
-            if self.free_bytes > leave_bytes:
-                os.posix_fallocate(file.fileno(), 0, self.free_bytes - leave_bytes)
+            taken_bytes = 0
+            while (room_bytes := self.free_bytes - leave_bytes) > 0:
+                # Others write meanwhile, and take what there was just now.
+                with suppress(OSError):
+                    os.posix_fallocate(file.fileno(), taken_bytes, room_bytes)
+                    taken_bytes += room_bytes
 
     def free(self) -> None:
         """Give the space back."""

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import logging
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -16,15 +14,6 @@ from tanist.check import Kind, Verdict
 from tanist.cli import chaos as module
 
 NO_DISK = "no disk can be mounted here"
-
-
-@pytest.fixture(autouse=True)
-def clients_are_heard_again() -> Generator[None]:
-    """The command has clients be quiet for the rest of its process, and this one goes on."""
-    clients = logging.getLogger("tanist.client")
-    level = clients.level
-    yield
-    clients.setLevel(level)
 
 
 class Hand:

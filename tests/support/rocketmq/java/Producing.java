@@ -17,6 +17,9 @@ import org.apache.rocketmq.common.topic.TopicValidator;
 
 /** Sends numbered messages to chosen queues, one after another, and answers with one line a message. */
 final class Producing {
+    private static final long ROUTE_LIMIT_NS = 10_000_000_000L;
+    private static final long POLL_MS = 10;
+
     private Producing() {
     }
 
@@ -61,10 +64,25 @@ final class Producing {
             queues = producer.fetchPublishMessageQueues(topic);
         } catch (MQClientException unknownTopic) {
             producer.createTopic(TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC, topic, count, Map.of());
-            queues = producer.fetchPublishMessageQueues(topic);
+            queues = createdQueuesOf(producer, topic);
         }
         Collections.sort(queues);
         return queues;
+    }
+
+    /** A broker has a topic a moment before the name server knows of it. */
+    private static List<MessageQueue> createdQueuesOf(DefaultMQProducer producer, String topic) throws Exception {
+        long endNs = System.nanoTime() + ROUTE_LIMIT_NS;
+        while (true) {
+            try {
+                return producer.fetchPublishMessageQueues(topic);
+            } catch (MQClientException unknownYet) {
+                if (System.nanoTime() > endNs) {
+                    throw unknownYet;
+                }
+                Thread.sleep(POLL_MS);
+            }
+        }
     }
 
     /** The number, a colon, then one letter that depends on the number, up to the size asked for. */
