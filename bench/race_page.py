@@ -72,7 +72,7 @@ def _page(record: RaceRecord, plots: dict[str, str]) -> str:
     parts = [
         "# Performance",
         _ABOUT,
-        f"Of the goals: {told}.",
+        f"Of the goals: {told}.{_missing(record)}",
         f"Commit {record.commit}, {record.began}. Machine: {machine}. Versions: {versions}.",
         "![the ratios and their goals](performance/ratios.svg)" if "ratios" in plots else "",
         *(_section(row, plots) for row in record.rows),
@@ -84,7 +84,7 @@ def _section(row: RowRecord, plots: dict[str, str]) -> str:
     about = ROWS[row.name].about if row.name in ROWS else ""
     parts = [f"## {row.name}", about]
     if row.lack:
-        parts.append(f"**Not run:** {row.lack}")
+        parts.append(f"**Not run:** {row.lack.splitlines()[0]}")
     if row.lines:
         parts.append("\n".join([_HEAD, *map(_cells, row.lines)]))
     parts += [f"- {note}" for note in row.notes]
@@ -104,7 +104,12 @@ def _short(record: RaceRecord) -> str:
     ]
     where = f"{record.machine['cores']} cores of {record.machine['cpu']}, commit {record.commit}"
     more = "All rows, the lost ones too: [docs/performance.md](docs/performance.md)."
-    return f"{_HEAD}\n" + "\n".join(map(_cells, lines)) + f"\n\nOn {where}. {more}"
+    return f"{_HEAD}\n" + "\n".join(map(_cells, lines)) + f"\n\nOn {where}.{_missing(record)} {more}"
+
+
+def _missing(record: RaceRecord) -> str:
+    names = [row.name for row in record.rows if row.lack]
+    return f" Without a figure are the rows that did not run: {', '.join(names)}." if names else ""
 
 
 def _cells(line: Line) -> str:

@@ -36,9 +36,12 @@ def test_a_lost_goal_and_a_missing_peer_stand_in_the_table() -> None:
     assert f"{cells} 0.53 [0.50 to 0.55] | ≥ 1.3 of Peer<br>≥ 1 of Other | **lost**<br>not run |" in page
 
 
-def test_a_row_that_did_not_run_says_why() -> None:
-    page = _text(_record(RowRecord("spark", 0.0, 1.0, lack="Spark is missing")), "performance.md")
-    assert "**Not run:** Spark is missing" in page
+def test_a_row_that_did_not_run_says_why_and_is_named_beside_the_goals() -> None:
+    record = _record(RowRecord("spark", 0.0, 1.0, lack="Spark is missing\nin many words"))
+    page = _text(record, "performance.md")
+    assert "**Not run:** Spark is missing\n\nTook" in page
+    for name in ("performance.md", "README.md"):
+        assert "the rows that did not run: spark." in _text(record, name)
 
 
 def test_the_readme_has_the_goals_of_the_main_rows() -> None:
