@@ -117,10 +117,12 @@ class Flusher:
         finally:
             self._thread.close()
             self._thread = None
-            for timer in (self._busy_check, None if self._waiters else self._deadline):
-                if timer is not None:
-                    timer.cancel()
+            if self._busy_check is not None:
+                self._busy_check.cancel()
             self._busy_check = self._flush_began_s = None
+            if self._deadline is not None and not self._waiters:
+                self._deadline.cancel()
+                self._deadline = None
 
     async def _run(self, ended: asyncio.Future[BaseException]) -> None:
         """Flush what nobody waits for; who does wait begins a flush himself."""

@@ -142,6 +142,18 @@ def test_those_who_wait_run_out_one_after_the_other(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_who_waits_after_the_end_runs_out_as_well(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flushing = _Flushing(tmp_path, msgspec.structs.replace(SYNC, sync_flush_timeout=50))
+        run = asyncio.create_task(flushing.flusher.run())
+        assert await flushing.wait(flushing.append()) is FLUSHED
+        await _stop(run)
+        async with asyncio.timeout(10):
+            assert await flushing.wait(flushing.append()) is FlushOutcome.LATE
+
+    asyncio.run(scenario())
+
+
 def test_those_who_wait_can_be_told_that_it_is_too_late(tmp_path: Path) -> None:
     async def scenario() -> None:
         flushing = _Flushing(tmp_path)
