@@ -156,7 +156,7 @@ class Consumption:
     def _make_offsets(self, offsets_dir: Path | None) -> OffsetStore:
         if self._member.is_broadcasting:
             return LocalOffsets.of_member(self.session.client_id, self._member.group, directory=offsets_dir)
-        return RemoteOffsets(_Committed(self.calls), self.session.clock)
+        return RemoteOffsets(OffsetsAtBrokers(self.calls), self.session.clock)
 
     def _describe(self, client_id: str) -> HeartbeatData:
         member = self._member
@@ -173,7 +173,7 @@ class Consumption:
         return self._runs[-1].handler if self._runs else None
 
 
-class _Committed:
+class OffsetsAtBrokers:
     """The brokers, as the store of offsets sees them."""
 
     def __init__(self, calls: BrokerCalls) -> None:

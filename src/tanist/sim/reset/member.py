@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tanist.client.consuming.broker_calls import BrokerCalls
+from tanist.client.consuming.consumption import OffsetsAtBrokers
 from tanist.client.consuming.handling import Delivery
 from tanist.client.consuming.membership import Membership
 from tanist.client.consuming.orders import Orders
@@ -181,7 +182,7 @@ class PlayedMember:
     def _make_offsets(self, session: "_Session") -> OffsetStore:
         if self.kind.is_broadcasting:
             return _LocalOffsets(self._file)
-        return RemoteOffsets(_Committed(self.calls), session.clock)
+        return RemoteOffsets(OffsetsAtBrokers(self.calls), session.clock)
 
     def describe(self) -> HeartbeatData:
         kind = self.kind
@@ -262,19 +263,6 @@ class _NameServers(NameServers):
         if (self._member, NAME_SERVER) in self._around.cables.cut:
             raise NoRoute(topic, "no name server answers")
         return self._around.route()
-
-
-class _Committed:
-    """The brokers, as the store of offsets sees them."""
-
-    def __init__(self, calls: BrokerCalls) -> None:
-        self._calls = calls
-
-    async def query(self, queue: MessageQueue) -> int | None:
-        return await self._calls.query_offset(queue)
-
-    async def commit(self, queue: MessageQueue, offset: int) -> None:
-        await self._calls.commit_offset(queue, QueueOffset(offset))
 
 
 class _Rebalancer(Rebalancer):
