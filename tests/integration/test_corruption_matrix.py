@@ -9,6 +9,7 @@ nobody, so only bodies are compared.
 """
 
 import asyncio
+import os
 import random
 from pathlib import Path
 
@@ -75,24 +76,24 @@ def _check_refusal(
     assert changed <= {"lock", f"commitlog/{path.name}"}
 
 
-SEEN_BY_FORMAT = DAMAGES.keys() - {"a flipped bit", "a copied chunk"}
-"""Tables are JSON without a checksum, as RocketMQ's: another digit in place of one is a sound table."""
-
-
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("kind", TABLE_FILES)
-def test_a_damaged_table_is_read_from_its_backup_and_never_as_an_empty_one(
+def test_a_damaged_table_is_read_from_its_backup_and_never_as_another_one(
     left: Left, tmp_path: Path, kind: str, damage: str
 ) -> None:
     number = TABLE_FILES.index(kind)
     for place in range(PLACES):
         root = left.copied(tmp_path / str(place))
         path = root / "config" / kind
+        modified_ns = path.stat().st_mtime_ns
         DAMAGES[damage](path, left.older / "config" / kind, random.Random(f"{kind} {damage} {place}"))
-        loaded = load_tables(root)[number]
-        assert loaded != type(loaded)()
-        if damage in SEEN_BY_FORMAT:
-            assert loaded in (tables(1)[number], tables(2)[number])
+        if path.exists():
+            # No disk that damages a file says so in the file's time.
+            os.utime(path, ns=(modified_ns, modified_ns))
+        assert load_tables(root)[number] in (tables(1)[number], tables(2)[number])
+
+
+SEEN_BY_FORMAT = DAMAGES.keys() - {"a flipped bit", "a copied chunk"}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -115,26 +115,29 @@ class GroupTable:
         """Why a group is not there and was not made, for whoever asked for it."""
         if self.settings.is_slave:
             return f"group {group} does not exist, and a slave makes none; create it at the master"
-        if self._is_full:
+        if not self._has_room(1):
             return self._no_room(group)
         return f"group {group} does not exist; create it first"
 
-    def put(self, config: SubscriptionGroupConfig) -> None:
-        """Create a group, or give one new settings. The same settings again are no change."""
-        before = self.find(config.group_name)
-        if before == config:
+    def put(self, *configs: SubscriptionGroupConfig) -> None:
+        """Create groups, or give some new settings, all in one change or none at all.
+
+        The same settings again are no change.
+        """
+        changed = {config.group_name: config for config in configs if self.find(config.group_name) != config}
+        if not changed:
             return
-        if before is None and self._is_full:
-            raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, self._no_room(config.group_name))
-        self._replace(
-            {**self.table.groups, config.group_name: config}, self.table.forbidden_table, [config.group_name]
-        )
-        _log.info(
-            "group changed group=%s is_consume_enabled=%s retry_max_times=%d",
-            config.group_name,
-            config.is_consume_enabled,
-            config.retry_max_times,
-        )
+        new = [name for name in changed if self.find(name) is None]
+        if new and not self._has_room(len(new)):
+            raise ResponseError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, self._no_room(new[-1]))
+        self._replace(self.table.groups | changed, self.table.forbidden_table, changed)
+        for config in changed.values():
+            _log.info(
+                "group changed group=%s is_consume_enabled=%s retry_max_times=%d",
+                config.group_name,
+                config.is_consume_enabled,
+                config.retry_max_times,
+            )
 
     def delete(self, group: str) -> bool:
         """Forget a group and what it was forbidden; False if there was none."""
@@ -159,15 +162,15 @@ class GroupTable:
         """The disk's part of saving what was taken over, for another thread; None if nothing was."""
         return self._file.start_save(self.table)
 
-    @property
-    def _is_full(self) -> bool:
+    def _has_room(self, count: int) -> bool:
         """Whoever pulls in ever new names must not fill the memory."""
-        return len(self.table.groups) >= self.settings.max_subscription_group_count
+        return len(self.table.groups) + count <= self.settings.max_subscription_group_count
 
     def _no_room(self, group: str) -> str:
+        most = self.settings.max_subscription_group_count
         return (
-            f"group {group} can not be created: there are {len(self.table.groups)} already, as many as "
-            "maxSubscriptionGroupCount allows; delete some or raise it"
+            f"group {group} can not be created: there are {len(self.table.groups)} already, and "
+            f"maxSubscriptionGroupCount allows {most}; delete some or raise it"
         )
 
     def _replace(

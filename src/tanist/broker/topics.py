@@ -102,21 +102,24 @@ class TopicTable:
         """Have ``listener`` called after every change."""
         self._listeners.append(listener)
 
-    def put(self, config: TopicConfig) -> None:
-        """Create a topic, or give one new settings. The same settings again are no change."""
-        before = self.find(config.topic_name)
-        if before == config:
+    def put(self, *configs: TopicConfig) -> None:
+        """Create topics, or give some new settings, all in one change or none at all.
+
+        The same settings again are no change.
+        """
+        changed = {config.topic_name: config for config in configs if self.find(config.topic_name) != config}
+        if not changed:
             return
-        if before is None:
-            self._check_room(config.topic_name)
-        self._replace({**self.table.topics, config.topic_name: config}, [config.topic_name])
-        _log.info(
-            "topic changed topic=%s read_queues=%d write_queues=%d perm=%d",
-            config.topic_name,
-            config.read_queue_count,
-            config.write_queue_count,
-            config.perm,
-        )
+        self._check_room(changed)
+        self._replace(self.table.topics | changed, changed)
+        for config in changed.values():
+            _log.info(
+                "topic changed topic=%s read_queues=%d write_queues=%d perm=%d",
+                config.topic_name,
+                config.read_queue_count,
+                config.write_queue_count,
+                config.perm,
+            )
 
     def touch(self) -> None:
         """Give the table a new version, because what it means to others has changed."""
@@ -213,17 +216,17 @@ class TopicTable:
         self.put(config)
         return config
 
-    def _check_room(self, topic: str) -> None:
+    def _check_room(self, topics: Iterable[str]) -> None:
         """Refuse one topic too many: whoever sends to ever new names must not fill the memory.
 
         The broker's own topics are few, and it can not do without them.
         """
-        most = self.settings.max_topic_count
-        if topic not in self.system_names and len(self.table.topics) >= most:
+        new = [topic for topic in topics if self.find(topic) is None and topic not in self.system_names]
+        if new and len(self.table.topics) + len(new) > self.settings.max_topic_count:
             raise ResponseError(
                 ResponseCode.TOPIC_NOT_EXIST,
-                f"topic {topic} can not be created: there are {most} already, as many as maxTopicCount "
-                "allows; delete some or raise it",
+                f"topic {new[-1]} can not be created: there are {len(self.table.topics)} already, and "
+                f"maxTopicCount allows {self.settings.max_topic_count}; delete some or raise it",
             )
 
     def _template(self, default_topic: str) -> TopicConfig | None:

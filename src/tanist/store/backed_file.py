@@ -1,11 +1,18 @@
-"""A small file that is replaced as one step, with its content before the last change kept as ``.bak``."""
+"""A small file that is replaced as one step, with its content before the last change kept as ``.bak``.
+
+RocketMQ's files have no room for a checksum, so it may stand beside them, in ``.sum``. A disk that changes
+bytes leaves the file's time as it is: only of a file with the time that was noted is the checksum compared,
+and what RocketMQ or a person has written since is taken at its word.
+"""
 
 import logging
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from tanist.errors import ForeignFile, RemoteProtocolError
+from tanist.errors import DiskFull, ForeignFile, RemoteProtocolError
 from tanist.store.disk import Disk
 
 _log = logging.getLogger(__name__)
@@ -20,10 +27,11 @@ class BackedFile:
     would be a lie.
     """
 
-    def __init__(self, disk: Disk, path: Path) -> None:
+    def __init__(self, disk: Disk, path: Path, *, is_summed: bool = False) -> None:
         self._disk = disk
         self._path = path
         self._backup_path = path.with_name(path.name + ".bak")
+        self._sum_path = path.with_name(path.name + ".sum") if is_summed else None
         self._is_main_good = False
 
     def load(self, parse: Callable[[bytes], _T]) -> _T | None:
@@ -54,8 +62,13 @@ class BackedFile:
             kept = self._backup_path.with_name(self._backup_path.name + ".tmp")
             self._disk.copy(self._path, kept)
             self._disk.replace(kept, self._backup_path)
+        if self._sum_path is not None:
+            # No crash may leave the new content beside the old checksum.
+            self._disk.remove(self._sum_path)
         self._disk.write_durably(self._path, data)
         self._is_main_good = True
+        if self._sum_path is not None:
+            self._note_sum(self._sum_path, data)
 
     def _read(self, path: Path, parse: Callable[[bytes], _T]) -> tuple[_T | None, str]:
         """The content, or None and why; no reason if there is no such file."""
@@ -65,7 +78,30 @@ class BackedFile:
             return None, ""
         if not data.strip():
             return None, "the file is empty"
+        if path == self._path and self._sum_path is not None and self._is_changed(self._sum_path, data):
+            return None, "its bytes are not those that were written: they do not match its checksum"
         try:
             return parse(data), ""
         except RemoteProtocolError as error:
             return None, str(error)
+
+    def _note_sum(self, path: Path, data: bytes) -> None:
+        """Not durable, nor needed: without it nothing is compared."""
+        with suppress(DiskFull, OSError):
+            noted = f"{zlib.crc32(data):08x} {self._modified_ms()}"
+            with self._disk.create(path) as file:
+                file.write(0, f"{noted} {zlib.crc32(noted.encode()):08x}\n".encode())
+
+    def _is_changed(self, path: Path, data: bytes) -> bool:
+        """Whether the content is another than was written, and nobody has written it since."""
+        try:
+            noted, _, check = self._disk.read(path).decode().strip().rpartition(" ")
+            crc, modified_ms = noted.split()
+            is_known = int(check, 16) == zlib.crc32(noted.encode())
+            return is_known and int(modified_ms) == self._modified_ms() and int(crc, 16) != zlib.crc32(data)
+        except (OSError, ValueError):
+            return False
+
+    def _modified_ms(self) -> int:
+        with self._disk.open(self._path, read_only=True) as file:
+            return file.modified_ms

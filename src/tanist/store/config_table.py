@@ -45,7 +45,7 @@ class ConfigTable(Generic[TableT]):
     """One table on disk."""
 
     def __init__(self, disk: Disk, root: Path, table_type: type[TableT]) -> None:
-        self._file = BackedFile(disk, root / "config" / FILE_NAMES[table_type])
+        self._file = BackedFile(disk, root / "config" / FILE_NAMES[table_type], is_summed=True)
         self._type = table_type
         self._saving = threading.Lock()
         self._on_disk: TableT | None = None

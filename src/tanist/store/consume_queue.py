@@ -9,6 +9,7 @@ a crash before that finds them in the log again.
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from tanist.errors import CorruptRecord, ForeignFile, OffsetOutOfRange
@@ -93,9 +94,8 @@ class ConsumeQueue:
         )
         if count < len(paths) and was_closed:
             raise ForeignFile(paths[count], f"it does not follow {paths[count - 1].name}", REBUILD_INDEXES)
+        count = sum(1 for _ in takewhile(self._is_whole, paths[:count]))
         self._starts, self._strays = starts[:count], paths[count:]
-        for path in paths[:count]:
-            self._check_size(path)
         self._set_end(self._end_of(lambda entry: entry.is_written))
         self.min_offset = self._first_offset
 
@@ -287,19 +287,19 @@ class ConsumeQueue:
     def _file(self, start: int) -> File:
         return self._files.get(self._path(start))
 
-    def _check_size(self, path: Path) -> None:
-        """Only files that a crash left empty and unfinished may be short."""
+    def _is_whole(self, path: Path) -> bool:
+        """Only files that a crash left empty and unfinished, or that are being made, may be short."""
         file = self._files.get(path)
         found = file.size_bytes
         if found == self._file_bytes:
-            return
+            return True
         if found > self._file_bytes or any(file.written_ranges(0)):
             raise ForeignFile(
                 path,
                 f"it has {found} bytes and a queue's files have {self._file_bytes}",
                 f"set mappedFileSizeConsumeQueue to what the store was made with, or {REBUILD_INDEXES}",
             )
-        file.resize(self._file_bytes)
+        return self._files.disk.complete(file, self._file_bytes)
 
     def _end_of(self, is_kept: IsKept) -> QueueOffset:
         """The first offset whose entry is not kept; ``is_kept`` holds up to there and not behind it."""

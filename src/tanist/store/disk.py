@@ -156,6 +156,11 @@ class Disk:
         flags = os.O_RDONLY if read_only else os.O_RDWR
         return File(path, os.open(path, flags | os.O_CLOEXEC), is_read_only=read_only)
 
+    def complete(self, file: File, size_bytes: int) -> bool:
+        """Give its length to a file that a crash left unfinished; whether it has it now."""
+        file.resize(size_bytes)
+        return True
+
     def exists(self, path: Path) -> bool:
         return path.exists()
 
@@ -286,6 +291,11 @@ class ReadOnlyDisk(Disk):
     def open(self, path: Path, *, read_only: bool = False) -> File:
         del read_only
         return super().open(path, read_only=True)
+
+    def complete(self, file: File, size_bytes: int) -> bool:
+        """Whoever makes it may be at it now: it is not there yet."""
+        del file, size_bytes
+        return False
 
     def remove(self, path: Path) -> None:
         raise PermissionError(f"{path} can not be removed: the store is open for reading only")

@@ -17,8 +17,9 @@ from pathlib import Path
 
 import msgspec
 
-from tanist.errors import NotWritable
+from tanist.errors import ForeignFile, NotWritable
 from tanist.model.epochs import EpochHistory
+from tanist.protocol.java_json import BAD_JSON
 from tanist.protocol.record import MAGIC_BLANK, Record, decode_record, peek_record
 from tanist.store.commitlog import CommitLog
 from tanist.store.disk import Disk, File
@@ -97,7 +98,12 @@ def diverged_folders(root: Path, *, disk: Disk | None = None) -> list[Path]:
 def read_report(folder: Path) -> DivergedReport | None:
     """What a folder holds; None if a crash came before it was whole."""
     path = folder / REPORT_NAME
-    return msgspec.json.decode(path.read_bytes(), type=DivergedReport) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=DivergedReport)
+    except BAD_JSON as error:
+        raise ForeignFile(path, f"it is no report of what was cut: {error}", "move it away") from error
 
 
 def read_diverged(folder: Path, report: DivergedReport) -> Iterator[Record]:

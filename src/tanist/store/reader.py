@@ -4,7 +4,7 @@ Works on what a running, stopped or dead broker left, Tanist's or RocketMQ's; th
 are taken from the files.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -36,14 +36,14 @@ class StoreReader:
         self.segments = Segments(
             disk,
             root / "commitlog",
-            _first_size(disk, root / "commitlog") or defaults.mapped_file_size_commit_log,
+            _file_size(disk, [root / "commitlog"]) or defaults.mapped_file_size_commit_log,
         )
         self.deletions = Deletions(disk, root)
         self.deletions.load()
         self.queues = Queues(
             disk,
             root / "consumequeue",
-            _queue_file_size(disk, root / "consumequeue") or defaults.queue_file_bytes,
+            _file_size(disk, _queue_folders(disk, root / "consumequeue")) or defaults.queue_file_bytes,
             self.deletions,
         )
         self.was_closed = not disk.exists(root / "abort")
@@ -104,17 +104,19 @@ class StoreReader:
             yield decode_record(segment.view, position)
 
 
-def _first_size(disk: Disk, directory: Path) -> int:
-    names = disk.names(directory)
-    if not names:
-        return 0
-    with disk.open(directory / names[0]) as file:
-        return file.size_bytes
+def _file_size(disk: Disk, folders: Iterable[Path]) -> int:
+    """What each file of these folders has. One with nothing in it may be short: others come first."""
+    unwritten = 0
+    for folder in folders:
+        for name in disk.names(folder):
+            with disk.open(folder / name) as file:
+                if any(file.written_ranges(0)):
+                    return file.size_bytes
+                unwritten = max(unwritten, file.size_bytes)
+    return unwritten
 
 
-def _queue_file_size(disk: Disk, directory: Path) -> int:
+def _queue_folders(disk: Disk, directory: Path) -> Iterator[Path]:
     for topic in disk.folders(directory):
         for queue in disk.folders(directory / topic):
-            if size := _first_size(disk, directory / topic / queue):
-                return size
-    return 0
+            yield directory / topic / queue

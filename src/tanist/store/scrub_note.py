@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from tanist.errors import MQError
+from tanist.protocol.java_json import BAD_JSON
 from tanist.store.disk import Disk
 
 _log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ class ScrubNoteFile:
             self._saved = msgspec.json.decode(self._disk.read(self._path), type=ScrubNote)
         except FileNotFoundError:
             pass
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, *BAD_JSON) as error:
             _log.warning("scrub begins anew path=%s reason=%s", self._path, error)
         return self._saved
 

@@ -72,8 +72,11 @@ class Segment:
             raise
 
     @classmethod
-    def open(cls, disk: Disk, path: Path, size_bytes: int, *, is_last: bool) -> "Segment":
-        """Open an existing file. Only a last one that a crash left empty and unfinished may be short."""
+    def open(cls, disk: Disk, path: Path, size_bytes: int, *, is_last: bool) -> "Segment | None":
+        """Open an existing file; None if it is still being made.
+
+        Only a last one that a crash left empty and unfinished may be short.
+        """
         file = disk.open(path)
         try:
             found = file.size_bytes
@@ -85,7 +88,9 @@ class Segment:
                         f"it has {found} bytes and the store's files have {size_bytes}",
                         f"set mappedFileSizeCommitLog as the store was made with, or restore {path.name}",
                     )
-                file.resize(size_bytes)
+                if not disk.complete(file, size_bytes):
+                    file.close()
+                    return None
             segment = cls(file, size_bytes)
             # Of the last file a crash may have left the first bytes only, and zeros behind them.
             magic = bytes(segment.view[4:8])

@@ -29,7 +29,9 @@ class Segments:
         paths = [self.directory / name for name in self._disk.names(self.directory)]
         _check_names(paths, self.size_bytes)
         for path in paths:
-            self._add(Segment.open(self._disk, path, self.size_bytes, is_last=path is paths[-1]))
+            segment = Segment.open(self._disk, path, self.size_bytes, is_last=path is paths[-1])
+            if segment is not None:
+                self._add(segment)
 
     def __len__(self) -> int:
         return len(self._segments)

@@ -48,6 +48,20 @@ def test_a_group_is_found_saved_and_has_its_own_version(tmp_path: Path, groups: 
     assert _saved(tmp_path) == groups.table
 
 
+def test_many_groups_come_in_one_change_or_none_of_them_does(groups: GroupTable) -> None:
+    groups.put(BILLING)
+    before = groups.table
+    groups.settings = msgspec.structs.replace(SETTINGS, max_subscription_group_count=len(before.groups) + 2)
+    changed = msgspec.structs.replace(BILLING, retry_max_times=3)
+    new = [SubscriptionGroupConfig(group_name=name) for name in ("one", "two", "three")]
+    with pytest.raises(ResponseError, match=f"group three .* there are {len(before.groups)} already"):
+        groups.put(changed, *new)
+    assert groups.table is before
+    groups.put(changed, *new[:2])
+    assert groups.data_version.counter == before.data_version.counter + 1
+    assert groups.table.groups == {**before.groups, "Billing": changed, "one": new[0], "two": new[1]}
+
+
 def test_the_same_settings_again_are_no_change(groups: GroupTable) -> None:
     groups.put(BILLING)
     table = groups.table

@@ -213,6 +213,21 @@ def test_so_many_topics_there_may_be_and_no_more(tmp_path: Path) -> None:
             create()
 
 
+def test_many_topics_come_in_one_change_or_none_of_them_does(tmp_path: Path) -> None:
+    topics = open_topics(tmp_path)
+    topics.put(ORDERS)
+    before = topics.table
+    topics.settings = msgspec.structs.replace(SETTINGS, max_topic_count=len(before.topics) + 2)
+    changed = msgspec.structs.replace(ORDERS, perm=4)
+    new = [TopicConfig(topic_name=name) for name in "ABC"]
+    with pytest.raises(ResponseError, match=f"topic C .* there are {len(before.topics)} already"):
+        topics.put(changed, *new)
+    assert topics.table is before
+    topics.put(changed, *new[:2])
+    assert topics.data_version.counter == before.data_version.counter + 1
+    assert topics.table.topics == {**before.topics, "Orders": changed, "A": new[0], "B": new[1]}
+
+
 def test_topics_that_are_there_can_be_used_changed_and_deleted_when_there_is_no_room(tmp_path: Path) -> None:
     topics = open_topics(tmp_path)
     topics.put(ORDERS)

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from tanist.errors import CorruptRecord, ForeignFile
 from tanist.protocol.record import Record, encode_record
 from tanist.store.reader import StoreReader
-from tests.support.messages import TOPIC, kill, make_message, numbered, open_store, tree
+from tests.support.messages import SMALL, TOPIC, kill, make_message, numbered, open_store, tree
 
 
 def _filled(root: Path, *, is_closed: bool = True) -> list[int]:
@@ -57,6 +58,27 @@ def test_a_store_is_read_while_a_broker_has_it_open(tmp_path: Path) -> None:
         with StoreReader(tmp_path) as reader:
             assert [_body(record) for record in reader.queue_records(TOPIC, 0)] == numbered(1)
         store.append(make_message(2))
+
+
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_a_file_that_is_being_made_is_not_there_yet(tmp_path: Path, is_begun: bool) -> None:
+    _filled(tmp_path, is_closed=False)
+    # The queue comes before all others, and its size is not taken for theirs.
+    queue_file = tmp_path / "consumequeue" / "A" / "0" / f"{0:020d}"
+    queue_file.parent.mkdir(parents=True)
+    log_file = tmp_path / "commitlog" / f"{3 * SMALL.mapped_file_size_commit_log:020d}"
+    for path, whole_bytes in (
+        (queue_file, SMALL.mapped_file_size_consume_queue),
+        (log_file, SMALL.mapped_file_size_commit_log),
+    ):
+        path.touch()
+        os.truncate(path, 1 if is_begun else whole_bytes - 1)
+    before = tree(tmp_path)
+    with StoreReader(tmp_path) as reader:
+        assert [_body(record) for record in reader.records()] == numbered(*range(9))
+        assert [_body(record) for record in reader.queue_records(TOPIC, 1)] == numbered(1, 3, 5, 7)
+        assert list(reader.queue_records("A", 0)) == []
+    assert tree(tmp_path) == before
 
 
 def test_reading_the_log_ends_before_the_first_damage(tmp_path: Path) -> None:

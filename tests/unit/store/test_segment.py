@@ -143,6 +143,7 @@ def test_a_segment_opens_with_what_it_held(tmp_path: Path) -> None:
     segment.put(0, b"\0\0\0\x64" + MAGIC_V1.to_bytes(4, "big", signed=True) + b"rest")
     segment.close()
     again = Segment.open(Disk(), segment.path, SIZE, is_last=False)
+    assert again is not None
     assert bytes(again.view[8:12]) == b"rest"
     again.close()
 
@@ -160,7 +161,9 @@ def test_a_file_of_another_size_is_refused_with_the_setting(tmp_path: Path, size
 def test_a_last_file_that_a_crash_left_unfinished_is_finished(tmp_path: Path) -> None:
     path = tmp_path / segment_name(0)
     path.touch()
-    Segment.open(Disk(), path, SIZE, is_last=True).close()
+    segment = Segment.open(Disk(), path, SIZE, is_last=True)
+    assert segment is not None
+    segment.close()
     assert path.read_bytes() == bytes(SIZE)
 
 
@@ -183,7 +186,9 @@ def test_of_the_last_file_a_crash_may_leave_any_first_bytes(tmp_path: Path, kept
     path = tmp_path / segment_name(0)
     begun = struct.pack(">ii", 200, MAGIC_V1)[:kept_bytes]
     path.write_bytes(begun.ljust(SIZE, b"\0"))
-    Segment.open(Disk(), path, SIZE, is_last=True).close()
+    segment = Segment.open(Disk(), path, SIZE, is_last=True)
+    assert segment is not None
+    segment.close()
     if 4 < kept_bytes < 8:
         with pytest.raises(ForeignFile, match="not with a record"):
             Segment.open(Disk(), path, SIZE, is_last=False)

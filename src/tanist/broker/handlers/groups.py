@@ -55,8 +55,7 @@ class GroupHandler:
         if not configs:
             raise ResponseError(ResponseCode.INVALID_PARAMETER, "the list names no group")
         _log.info("groups update asked count=%d by=%s", len(configs), connection.peer)
-        for config in configs:
-            self._state.groups.put(config)
+        self._state.groups.put(*configs)
         return command.reply()
 
     def delete(self, command: Command, connection: Connection) -> Command:

@@ -14,6 +14,7 @@ from tanist.broker.late import Steps
 from tanist.broker.names import check_topic_name
 from tanist.broker.queue_look import queue_bounds, store_time_ms
 from tanist.broker.state import BrokerState
+from tanist.broker.system_topics import is_open_to_sends
 from tanist.broker.topic_attributes import alter_attributes
 from tanist.errors import LocalProtocolError, ResponseError
 from tanist.model.data_version import DataVersion
@@ -67,8 +68,7 @@ class TopicHandler:
             raise ResponseError(ResponseCode.INVALID_PARAMETER, "the list names no topic")
         configs = [self._checked(_request_of(config)) for config in listed]
         _log.info("topics update asked count=%d by=%s", len(configs), connection.peer)
-        for config in configs:
-            self._state.topics.put(config)
+        self._state.topics.put(*configs)
         return command.reply()
 
     def delete(self, command: Command, connection: Connection) -> Command:
@@ -127,13 +127,20 @@ class TopicHandler:
             raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, f"topic {topic} does not exist on this broker")
         return config
 
-    def _refuse_system_topic(self, topic: str) -> None:
+    def _refuse_system_topic(self, topic: str, *, remedy: str = "") -> None:
         if self._state.topics.is_system(topic):
-            raise ResponseError(ResponseCode.INVALID_PARAMETER, f"topic {topic} is the broker's own")
+            raise ResponseError(ResponseCode.INVALID_PARAMETER, f"topic {topic} is the broker's own{remedy}")
 
     def _checked(self, request: UpdateTopicRequest) -> TopicConfig:
-        check_topic_name(request.topic)
-        self._refuse_system_topic(request.topic)
+        topic = request.topic
+        check_topic_name(topic)
+        # Of those in which the broker keeps its own messages the counts of queues are not for others to say.
+        if self._state.topics.find(topic) is None or not is_open_to_sends(topic):
+            self._refuse_system_topic(topic)
+        elif self._state.settings.validate_system_topic_when_update_topic:
+            self._refuse_system_topic(
+                topic, remedy="; validateSystemTopicWhenUpdateTopic=false lets it be changed"
+            )
         return self._config_of(request)
 
     def _config_of(self, request: UpdateTopicRequest) -> TopicConfig:

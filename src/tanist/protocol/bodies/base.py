@@ -1,9 +1,11 @@
 """Writing JSON bodies. They are read with ``java_json.decode_java_json``."""
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, cast
 
 import msgspec
+from msgspec import inspect
 
 from tanist.errors import LocalProtocolError
 
@@ -36,6 +38,8 @@ def join_tables(parts: Iterable[bytes]) -> msgspec.Raw:
 def _plain(value: Any) -> Any:
     """The same value in what JSON has. Sets and enums are left to the encoder."""
     if isinstance(value, msgspec.Struct):
+        if _is_plain(type(value)):
+            return value
         names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
         members = ((wire, getattr(value, name)) for wire, name in names)
         return {wire: _plain(member) for wire, member in members if member is not None}
@@ -45,6 +49,32 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in cast("list[Any]", value)]
     return value
+
+
+_PLAIN = (inspect.BoolType, inspect.IntType, inspect.FloatType, inspect.StrType, inspect.EnumType)
+
+
+@cache
+def _is_plain(kind: type[msgspec.Struct]) -> bool:
+    """Whether the encoder may have every value of this type as it is: tables have thousands of the same."""
+    config = kind.__struct_config__
+    if config.array_like or config.omit_defaults or config.tag is not None:
+        return False
+    return all(_is_plain_type(inspect.type_info(field.type)) for field in msgspec.structs.fields(kind))
+
+
+def _is_plain_type(kind: inspect.Type) -> bool:
+    match kind:
+        case inspect.Metadata(type=inner):
+            return _is_plain_type(inner)
+        case (
+            inspect.DictType(key_type=inspect.StrType(), value_type=inner) | inspect.ListType(item_type=inner)
+        ):
+            return _is_plain_type(inner)
+        case inspect.StructType(cls=cls):
+            return _is_plain(cls)
+        case _:
+            return isinstance(kind, _PLAIN)
 
 
 def _plain_key(key: Any) -> str:

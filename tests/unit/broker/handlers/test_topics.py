@@ -105,6 +105,21 @@ def test_a_system_topic_is_not_for_operators(state: BrokerState, broker: Asker, 
     assert state.topics.table is table
 
 
+def test_what_new_topics_are_made_after_can_be_changed_where_that_is_allowed(
+    state: BrokerState, broker: Asker
+) -> None:
+    refusal = _update(broker, topic="TBW102", perm=5)
+    assert refusal.remark is not None
+    assert refusal.remark.endswith("; validateSystemTopicWhenUpdateTopic=false lets it be changed")
+    state.settings = msgspec.structs.replace(state.settings, validate_system_topic_when_update_topic=False)
+    assert _update(broker, topic="TBW102", perm=5).code == ResponseCode.SUCCESS
+    made = state.topics.create_for_send("New", default_topic="TBW102", queue_count=8)
+    assert made is not None
+    assert (made.read_queue_count, made.write_queue_count, made.perm) == (3, 3, 4)
+    for topic in ("SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "rmq_sys_mine"):
+        assert _update(broker, topic=topic).code == ResponseCode.INVALID_PARAMETER
+
+
 @pytest.mark.parametrize(
     "changes",
     [
