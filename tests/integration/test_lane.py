@@ -63,6 +63,66 @@ def test_a_message_that_finds_no_room_in_the_window_is_for_python() -> None:
         assert scene.log.log_end <= LOG_START + 300
 
 
+def test_a_window_that_moves_on_when_python_is_asked_gets_the_rest_within_the_turn() -> None:
+    with LaneScene(engine, window_bytes=4000) as scene:
+        scene.lane.open(scene.window, LOG_START, LOG_START + 300, 0)
+        scene.on_asked = lambda: scene.lane.open(scene.window, LOG_START, LOG_START + 4000, 0)
+        peer = scene.connect()
+        peer.far.sendall(SEND * 4)
+        assert scene.turn()[0] == 4
+        assert peer.connection.handed == []
+        assert not scene.lane.is_full
+
+
+def test_a_flood_comes_back_after_something_in_it_that_was_for_python() -> None:
+    odd = frame_of(b"none", b"")
+    with LaneScene(engine) as scene:
+        peer, cut = scene.connect(), len(ONE_WAY) // 2
+        peer.connection.keeps_up = True
+        peer.far.sendall(ONE_WAY + odd + ONE_WAY + ONE_WAY[:cut])
+        assert scene.turn()[0] == 1
+        peer.far.sendall(ONE_WAY[cut:] + SEND + ONE_WAY[:cut])
+        assert scene.turn()[0] == 2
+        peer.far.sendall(ONE_WAY[cut:])
+        assert scene.turn()[0] == 1
+        assert peer.connection.handed == [odd + ONE_WAY]
+        assert peer.answers().count(b'"code":0') == 1
+
+
+def test_a_long_frame_is_for_python_to_its_end_and_no_further() -> None:
+    long = frame_of(header_of(), bytes(40_000))
+    with LaneScene(engine) as scene:
+        peer = scene.connect()
+        peer.connection.keeps_up = True
+        for piece in (long[:9], long[9:1000], long[1000:] + SEND[:7], SEND[7:] + SEND):
+            peer.far.sendall(piece)
+            scene.turn()
+        assert b"".join(peer.connection.handed) == long
+        assert peer.line.frame_count == 2
+
+
+def test_a_line_begins_behind_the_frame_that_its_connection_has_the_beginning_of() -> None:
+    with LaneScene(engine) as scene:
+        peer = scene.connect(lacking_bytes=2 * len(SEND))
+        peer.connection.keeps_up = True
+        for piece in (SEND, SEND + SEND, SEND):
+            peer.far.sendall(piece)
+            scene.turn()
+        assert peer.connection.handed == [SEND, SEND + SEND]
+        assert peer.line.frame_count == 1
+
+
+@pytest.mark.parametrize("bad", [b"\0\0\0\2", b"\0\0\0\3\0", b"\xff\xff\xff\xff"])
+def test_of_what_can_be_no_frame_python_gets_enough_to_say_so(bad: bytes) -> None:
+    with LaneScene(engine) as scene:
+        peer = scene.connect()
+        peer.connection.keeps_up = True
+        for piece in (bad, SEND[:8], SEND):
+            peer.far.sendall(piece)
+            scene.turn()
+        assert len(b"".join(peer.connection.handed)) >= 8
+
+
 def test_no_more_messages_are_taken_than_there_is_room_for() -> None:
     with LaneScene(engine) as scene:
         peer = scene.connect()

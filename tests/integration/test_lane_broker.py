@@ -5,6 +5,9 @@ import socket
 
 import pytest
 
+from tanist.broker.quick_send import QuickSends
+from tanist.protocol import Command
+from tanist.remoting import Connection
 from tanist.testing import EmbeddedBroker
 from tests.support.lane_scene import QUEUES, TOPIC, frame_of, header_of
 
@@ -39,6 +42,26 @@ def offset_in(answer: bytes) -> int:
     found = re.search(rb'"queueOffset":"(\d+)"', answer)
     assert found is not None, answer
     return int(found[1])
+
+
+def test_a_flood_of_one_way_sends_is_taken_in_order_and_by_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_python = 0
+    take = QuickSends.take
+
+    def counted(quick: QuickSends, command: Command, connection: Connection) -> bytes | None:
+        nonlocal in_python
+        in_python += 1
+        return take(quick, command, connection)
+
+    monkeypatch.setattr(QuickSends, "take", counted)
+    one_way = frame_of(header_of(flag=2, e=str(OWN_QUEUE)), bytes(1024))
+    count = 2000
+    with EmbeddedBroker(topics={TOPIC: QUEUES}) as broker, connect(broker) as peer:
+        first = offset_in(send(peer, OWN_QUEUE))
+        # Far more than a read or a window of the log has room for.
+        peer.sendall(one_way * count)
+        assert offset_in(send(peer, OWN_QUEUE)) == first + count + 1
+        assert in_python < count / 4
 
 
 def test_the_first_frame_may_be_cut_anywhere() -> None:

@@ -75,6 +75,50 @@ def test_a_stream_is_taken_alike_however_it_is_cut(
         assert not peer.connection.faults
 
 
+_odd = st.just(frame_of(b"none", b""))
+_long = st.just(frame_of(header_of(), bytes(40_000)))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.one_of(_plain.map(lambda header: frame_of(header, b"body")), _odd, _long), max_size=8),
+    st.lists(st.integers(1, 5000), min_size=1, max_size=6),
+    st.integers(0, 500),
+)
+def test_each_frame_of_a_stream_goes_whole_to_one_of_the_two_however_it_is_cut(
+    frames: list[bytes], cuts: list[int], joined_at: int
+) -> None:
+    stream = b"".join(frames)
+    with LaneScene(engine, window_bytes=1 << 20) as scene:
+        # The connection has the beginning of the first frame.
+        position = min(joined_at, len(frames[0]) if frames else 0)
+        lacking_bytes = len(frames[0]) - position if position else 0
+        peer, number = scene.connect(lacking_bytes=lacking_bytes), 0
+        peer.connection.keeps_up = True
+        begun, rest = stream[:position], stream[position:]
+        while rest:
+            cut = cuts[number % len(cuts)]
+            peer.far.sendall(rest[:cut])
+            scene.turn()
+            rest, number = rest[cut:], number + 1
+        handed = whole_frames(begun + b"".join(peer.connection.handed))
+        assert len(handed) + peer.line.frame_count == len(frames)
+        assert all(frame in frames for frame in handed)
+        assert peer.line.partial_bytes == 0
+
+
+def whole_frames(stream: bytes) -> list[bytes]:
+    """The frames of a stream, of which the last has to be whole."""
+    frames: list[bytes] = []
+    at = 0
+    while at < len(stream):
+        size = 4 + int.from_bytes(stream[at : at + 4], "big")
+        assert at + size <= len(stream)
+        frames.append(stream[at : at + size])
+        at += size
+    return frames
+
+
 _LIMITS = ConnectionLimits(
     idle_s=60, frame_s=60, write_s=60, high_water_bytes=1 << 20, low_water_bytes=1 << 18, max_outstanding=9
 )
@@ -132,7 +176,7 @@ def test_a_lane_that_joins_when_something_was_read_takes_the_rest_of_the_stream(
                 else:
                     connection.data_received(piece)
                 position, number = position + len(piece), number + 1
-            # Once level it is the lane that takes, so what Python handled comes first.
+            # Once joined it is the lane that takes, so what Python handled comes first.
             assert handled == bodies[: len(handled)]
             assert scene.offsets[TOPIC, 1] - FIRST_OFFSET == len(bodies) - len(handled)
             assert transport.is_paused

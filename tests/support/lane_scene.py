@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -71,19 +72,20 @@ class PlayedWire:
 
 
 class PlayedConnection:
-    """Keeps what it is handed. After that nothing is taken for it, as behind half a frame."""
+    """Keeps what it is handed. After that all is for it, as where the peer is slow, unless it keeps up."""
 
     def __init__(self) -> None:
         self.handed: list[bytes] = []
         self.faults: list[Exception] = []
         self.is_level = True
+        self.keeps_up = False
         self.is_at_end = False
         self.peer = "10.0.0.7:40112"
         self.on_handed: Any = None
 
     def data_received(self, data: bytes) -> None:
         self.handed.append(data)
-        self.is_level = False
+        self.is_level = self.keeps_up
         if self.on_handed is not None:
             self.on_handed()
 
@@ -104,7 +106,8 @@ class LaneScene:
         self.plan = ({TOPIC: QUEUES}, self.offsets, HOST, STAMP, 1 << 14, SEND_ANSWER_TEXTS)
         self.asked_room = PLENTY
         self.asked_ms = NOW_MS
-        self.lane = engine.Lane(lambda: (self.asked_ms, self.asked_room))
+        self.on_asked: Callable[[], None] = lambda: None
+        self.lane = engine.Lane(self._ask_room)
         self.lane.use(self.log, self.plan)
         self.lane.open(self.window, LOG_START, LOG_START + window_bytes, 0)
         self.sockets: list[socket.socket] = []
@@ -117,13 +120,18 @@ class LaneScene:
         for one in self.sockets:
             one.close()
 
-    def connect(self) -> "Peer":
+    def connect(self, *, lacking_bytes: int = 0) -> "Peer":
         near, far = socket.socketpair()
         near.setblocking(False)
         far.settimeout(5)
         self.sockets += [near, far]
         connection, wire = PlayedConnection(), PlayedWire()
-        return Peer(near, far, connection, wire, self.lane.join(connection, wire, near.fileno(), HOST))
+        line = self.lane.join(connection, wire, near.fileno(), HOST, lacking_bytes)
+        return Peer(near, far, connection, wire, line)
+
+    def _ask_room(self) -> tuple[int, int]:
+        self.on_asked()
+        return self.asked_ms, self.asked_room
 
     def turn(self, room: int = PLENTY, *, is_waiting: bool = False) -> Any:
         """How many messages were taken, from where to where they are, and the answers that wait."""

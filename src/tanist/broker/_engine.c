@@ -49,14 +49,27 @@ static void give_back(Line *line)
     Py_DECREF(connection);
 }
 
+/* 1: the frame was a send and is in the log. Where the window is full Python may move it on, within the turn. */
+static int take_one(Lane *lane, Line *line, View frame)
+{
+    Taking *taking = &lane->taking;
+    View host = {line->host, HOST_BYTES};
+    if (!has_room(taking, lane->ask_room))
+        return 0;
+    if (take_frame(taking, frame, host, (PyObject *)line))
+        return 1;
+    taking->is_stale = taking->is_full;
+    return taking->is_full && has_room(taking, lane->ask_room) && line->connection != NULL
+        && take_frame(taking, frame, host, (PyObject *)line);
+}
+
 /* Take what is plain of the frames that were read, up to the first that is not. How many bytes that were. */
 static Py_ssize_t take_frames(Lane *lane, Line *line, Py_ssize_t size)
 {
     Py_ssize_t taken = 0;
-    while (line->is_level && line->connection != NULL) {
+    while (line->is_level && line->lacking == 0 && line->connection != NULL) {
         View frame = whole_frame((View){lane->buffer + taken, size - taken});
-        if (frame.size == 0 || !has_room(&lane->taking, lane->ask_room)
-            || !take_frame(&lane->taking, frame, (View){line->host, HOST_BYTES}, (PyObject *)line))
+        if (frame.size == 0 || !take_one(lane, line, frame))
             break;
         line->frame_count++;
         taken += frame.size;
@@ -86,10 +99,8 @@ static void serve_line(Lane *lane, Line *line)
     Py_ssize_t size = kept + (received > 0 ? received : 0);
     Py_ssize_t taken = take_frames(lane, line, size);
     View rest = {lane->buffer + taken, size - taken};
-    if (rest.size > 0 && line->connection != NULL && !(line->is_level && keep_partial(line, rest))) {
-        hand_over(line, rest);
+    if (rest.size > 0 && line->connection != NULL && pass_on(line, rest))
         lane->taking.is_stale = 1;
-    }
 }
 
 static PyObject *lane_turn(Lane *lane, PyObject *const *arguments, Py_ssize_t count)
@@ -178,15 +189,16 @@ static Py_ssize_t free_number(Lane *lane)
 
 static PyObject *lane_join(Lane *lane, PyObject *const *arguments, Py_ssize_t count)
 {
-    int64_t file;
+    int64_t file, lacking;
     View host;
-    if (count != 4 || !read_int(arguments[2], 0, INT32_MAX, &file) || !view_bytes(arguments[3], HOST_BYTES, &host)
-        || host.size != HOST_BYTES) {
-        PyErr_SetString(PyExc_TypeError, "a connection, its wire, its file's number and its host in 8 bytes are needed");
+    if (count != 5 || !read_int(arguments[2], 0, INT32_MAX, &file) || !view_bytes(arguments[3], HOST_BYTES, &host)
+        || host.size != HOST_BYTES || !read_int(arguments[4], 0, INT32_MAX, &lacking)) {
+        PyErr_SetString(PyExc_TypeError, "a connection, its wire, its file's number, its host in 8 bytes and what its frame "
+                                         "lacks are needed");
         return NULL;
     }
     Py_ssize_t number = free_number(lane);
-    return number < 0 ? NULL : (PyObject *)make_line(lane, number, arguments[0], arguments[1], (int)file, host);
+    return number < 0 ? NULL : (PyObject *)make_line(lane, number, arguments[0], arguments[1], (int)file, host, lacking);
 }
 
 static PyObject *lane_fileno(Lane *lane, PyObject *Py_UNUSED(none))

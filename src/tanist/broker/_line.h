@@ -35,7 +35,8 @@ struct Line {
     uint8_t host[HOST_BYTES];
     uint8_t *partial;
     Py_ssize_t partial_bytes, read_count, frame_count, written_bytes;
-    char is_level; /* Whether nothing of an earlier read waits in the connection. */
+    int64_t lacking; /* Of a frame that the connection has the beginning of. */
+    char is_level;   /* Whether no frame of an earlier read waits in the connection. */
     char is_paused;
 };
 
@@ -88,7 +89,8 @@ static int watch(Line *line)
     return epoll_ctl(line->lane->epoll, EPOLL_CTL_ADD, line->file, &event);
 }
 
-static Line *make_line(Lane *lane, Py_ssize_t number, PyObject *connection, PyObject *wire, int file, View host)
+static Line *make_line(Lane *lane, Py_ssize_t number, PyObject *connection, PyObject *wire, int file, View host,
+                       int64_t lacking)
 {
     Line *line = PyObject_New(Line, line_type);
     if (line == NULL)
@@ -99,6 +101,7 @@ static Line *make_line(Lane *lane, Py_ssize_t number, PyObject *connection, PyOb
     line->wire = Py_NewRef(wire);
     line->file = file;
     line->key = (uint64_t)++lane->generation << 32 | (uint64_t)number;
+    line->lacking = lacking;
     line->is_level = 1;
     memcpy(line->host, host.data, HOST_BYTES);
     lane->lines[number] = (Line *)Py_NewRef(line);
@@ -198,21 +201,24 @@ static Py_ssize_t take_partial(Line *line, uint8_t *to)
     return size;
 }
 
-/* Keep the beginning of a frame. 0: it is no such thing, or too long for us. */
+/* Keep the beginning of a frame. 0: it is no such thing, or too long for us, and how long it is was read. */
 static int keep_partial(Line *line, View rest)
 {
-    int64_t size = rest.size < 4 ? rest.size + 1 : 4 + (int64_t)get32(rest.data);
+    int64_t size = rest.size < 4 ? rest.size + 1 : frame_size(rest);
     if (size <= rest.size || size > MAX_PARTIAL_BYTES)
         return 0;
     line->partial = PyMem_Malloc((size_t)rest.size);
-    if (line->partial == NULL)
-        return 0;
+    if (line->partial == NULL) {
+        PyErr_NoMemory();
+        report_fault(line);
+        return 1;
+    }
     memcpy(line->partial, rest.data, (size_t)rest.size);
     line->partial_bytes = rest.size;
     return 1;
 }
 
-/* What is not for us goes the way of all reads. */
+/* Send what was read the way of all reads. */
 static void hand_over(Line *line, View data)
 {
     PyObject *read = PyBytes_FromStringAndSize((const char *)data.data, data.size);
@@ -227,6 +233,35 @@ static void hand_over(Line *line, View data)
     line->is_level = is_level == Py_True;
     Py_XDECREF(is_level);
     PyErr_Clear();
+}
+
+/* Where the last whole frame ends. */
+static Py_ssize_t whole_frames(View data)
+{
+    Py_ssize_t end = 0;
+    for (View frame; (frame = whole_frame((View){data.data + end, data.size - end})).size > 0;)
+        end += frame.size;
+    return end;
+}
+
+/* Whole frames that are not for us are the connection's, and so is one that is long, from its beginning on. That
+ * of any other stays here, so that a stream comes back to us however its reads are cut. Whether any were. */
+static int pass_on(Line *line, View data)
+{
+    Py_ssize_t end = line->lacking < data.size ? (Py_ssize_t)line->lacking : data.size;
+    line->lacking -= end;
+    end += whole_frames((View){data.data + end, data.size - end});
+    View rest = {data.data + end, data.size - end};
+    if (rest.size > 0 && !keep_partial(line, rest)) {
+        /* What can be no frame is for the connection to say: once it has the whole prefix it does. */
+        int64_t size = frame_size(rest) < PREFIX_BYTES ? PREFIX_BYTES : frame_size(rest);
+        line->lacking = size > rest.size ? size - rest.size : 0;
+        end = data.size;
+    }
+    if (end == 0 || line->connection == NULL)
+        return 0;
+    hand_over(line, (View){data.data, end});
+    return 1;
 }
 
 static PyObject *line_pause(Line *line, PyObject *Py_UNUSED(none))

@@ -89,6 +89,7 @@ static PyObject *open_window(Taking *taking, PyObject *buffer, int64_t start, in
     taking->window_start = start;
     taking->room_to = room_to;
     taking->cut_count = cut_count;
+    taking->is_full = 0;
     Py_RETURN_NONE;
 }
 
@@ -119,13 +120,19 @@ static int has_room(Taking *taking, PyObject *ask_room)
     return taking->log != NULL && taking->room > 0;
 }
 
+/* How long the frame says to be of which there are four bytes. */
+static int64_t frame_size(View data)
+{
+    return 4 + (int64_t)get32(data.data);
+}
+
 /* The first frame if it is whole and may be for us; else none. */
 static View whole_frame(View data)
 {
     View none = {NULL, 0};
     if (data.size < PREFIX_BYTES)
         return none;
-    int64_t size = 4 + (int64_t)get32(data.data);
+    int64_t size = frame_size(data);
     return size < PREFIX_BYTES || size > data.size ? none : (View){data.data, (Py_ssize_t)size};
 }
 

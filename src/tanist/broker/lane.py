@@ -13,6 +13,7 @@ there is no lane, and connections read for themselves, with the same outcome.
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tanist.broker.quick_send import QuickSends
@@ -68,9 +69,13 @@ class SendLane:
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._lane.fileno(), self._turn)
 
-    def join(self, connection: Connection, wire: Wire, file_number: int, host: bytes) -> Line | None:
+    def join(
+        self, connection: Connection, wire: Wire, file_number: int, host: bytes, lacking_bytes: int
+    ) -> Line | None:
         """Read for a connection from now on, if its peer has an IPv4 address."""
-        return self._lane.join(connection, wire, file_number, host) if len(host) == PACKED_V4_BYTES else None
+        if len(host) != PACKED_V4_BYTES:
+            return None
+        return self._lane.join(connection, wire, file_number, host, lacking_bytes)
 
     def serve(self, sends: QuickSends | None) -> None:
         """Take messages by these rules; None: take none."""
@@ -94,12 +99,13 @@ class SendLane:
             count, first, end = self._lane.turn(state.clock.now_ms(), room, answers)
         finally:
             pending.keep(None)
-        if answers:
-            pending.answer_all_when_safe(first, end, answers, self._lane, reign)
         if count:
-            state.writer.on_taken(count)
-        if self._lane.is_full:
-            self._open_from = 0
+            state.writer.on_taken(
+                count,
+                partial(pending.answer_all_when_safe, first, end, answers, self._lane, reign)
+                if answers
+                else None,
+            )
 
     def _prepare(self, sends: QuickSends) -> int:
         """See to it that C knows what it has to; how many messages it may take."""
@@ -108,7 +114,8 @@ class SendLane:
             if plan is not self._plan:
                 self._lane.use(log, plan)
                 self._plan, self._open_from = plan, 0
-            if log.log_end >= self._open_from and (window := log.window()) is not None:
+            is_used_up = self._lane.is_full or log.log_end >= self._open_from
+            if is_used_up and (window := log.window()) is not None:
                 self._lane.open(*window, log.cut_count)
                 self._open_from = window.room_to - _AHEAD_BYTES
         except Exception:
@@ -119,9 +126,12 @@ class SendLane:
         return self._state.writer.room
 
     def _ask_room(self) -> tuple[int, int]:
-        """What of a turn was handed to Python may have changed the rules: then the rest is for Python too."""
+        """Within a turn: the window is full, or something was handed to Python.
+
+        That may have changed the rules: then the rest is for Python too.
+        """
         sends, writer, now_ms = self._sends, self._state.writer, self._state.clock.now_ms()
         is_same = writer.pending.is_on is self._is_waiting and writer.reign is self._reign
         if sends is None or sends.plan is not self._plan or not is_same:
             return now_ms, 0
-        return now_ms, writer.room
+        return now_ms, self._prepare(sends)

@@ -11,6 +11,7 @@ ones.
 
 import asyncio
 import logging
+import math
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -79,7 +80,7 @@ class LogWriter:
         self._is_closed = False
         self._append_count = 0
         """How often the log has grown since dispatch ran."""
-        self._dispatched_s = 0.0
+        self._dispatched_s = -math.inf
         """When dispatch last had so much to do that it rests."""
         self._raw_bytes = 0
         self._is_barred = False
@@ -109,12 +110,23 @@ class LogWriter:
             return 0
         return self.pending.room if self.pending.is_on else MAX_WAITING_SENDS
 
-    def on_taken(self, count: int) -> None:
-        """So many messages were written into the log, by who had room for them: all that this turn brings."""
+    def on_taken(self, count: int, begin_wait: Callable[[], None] | None = None) -> None:
+        """So many messages were written into the log, by who had room for them: all that this turn brings.
+
+        ``begin_wait`` has their senders wait. That is done while the slaves work on them already.
+        """
         self._has_grown = True
         self._append_count += count
-        if self._due_turn is None:
-            self._turn()
+        is_due = self._due_turn is not None
+        try:
+            if not is_due:
+                self._tell_grown()
+        finally:
+            # Whatever a listener meets: who is not among those who wait is never answered.
+            if begin_wait is not None:
+                begin_wait()
+        if not is_due:
+            self._dispatch_in_time()
 
     def append_packed(self, batch: Message) -> Appended:
         self.check_right()
@@ -250,6 +262,9 @@ class LogWriter:
         """The log has grown: first the slaves get it, who work on it while we dispatch."""
         self._due_turn = None
         self._tell_grown()
+        self._dispatch_in_time()
+
+    def _dispatch_in_time(self) -> None:
         # While the disk refuses it is not asked again each time; the next attempt is on its way.
         if self._due_dispatch is not None or not self._has_grown:
             return

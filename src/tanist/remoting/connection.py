@@ -92,8 +92,13 @@ class Lane(Protocol):
     It calls ``data_received`` with anything else, and with everything while ``is_level`` is not so.
     """
 
-    def join(self, connection: "Connection", wire: Wire, file_number: int, host: bytes) -> Line | None:
-        """Read for a connection from now on; None if that is not for this lane."""
+    def join(
+        self, connection: "Connection", wire: Wire, file_number: int, host: bytes, lacking_bytes: int
+    ) -> Line | None:
+        """Read for a connection from now on; None if that is not for this lane.
+
+        Of what comes next ``lacking_bytes`` belong to a frame that the connection has the beginning of.
+        """
         ...
 
 
@@ -357,8 +362,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_level(self) -> bool:
-        """Whether nothing waits: of what was read, or for the peer."""
-        return not self._decoder.partial and self._backlog is None and not self._held_bytes
+        """Whether no frame waits that was read, nor much for the peer."""
+        return self._backlog is None and not self._held_bytes
 
     def on_stream_end(self) -> None:
         """The lane has seen the end of the stream, and reads no more: the transport finds it again."""
@@ -392,7 +397,8 @@ class Connection(asyncio.Protocol):
         if self._cause is not None:
             return
         self._read_count += 1
-        if self.express is not None and self.is_level and (answer := self._ask_express(data)) is not None:
+        is_begun = self._decoder.partial or not self.is_level
+        if self.express is not None and not is_begun and (answer := self._ask_express(data)) is not None:
             self._frame_count += 1
             if answer:
                 self._keep(answer)
@@ -400,8 +406,7 @@ class Connection(asyncio.Protocol):
         else:
             self._take_in(data)
         if self._lane is not None and self.is_level and not self._is_paused:
-            # Not before something came: uvloop begins to read when a connection is made, paused or not. And
-            # not within a frame: the lane takes what it reads first for the beginning of one.
+            # Not before something came: uvloop begins to read when a connection is made, paused or not.
             self._join_lane(self._lane)
 
     def pause_writing(self) -> None:
@@ -486,11 +491,14 @@ class Connection(asyncio.Protocol):
 
     def _join_lane(self, lane: Lane) -> None:
         """Leave reading to the lane, if this is a plain connection and not one through TLS."""
+        lacking_bytes = self._decoder.lacking_bytes
+        if lacking_bytes is None:
+            return
         self._lane = None
         if self._file_number < 0 or self._wire.is_closing():
             return
         with contextlib.suppress(OSError):  # The system watches no more files for us: the transport reads on.
-            self._line = lane.join(self, self._wire, self._file_number, self.peer_host)
+            self._line = lane.join(self, self._wire, self._file_number, self.peer_host, lacking_bytes)
         if self._line is not None:
             self._wire.pause_reading()
 

@@ -40,7 +40,7 @@ def test_rules_that_c_refuses_are_told_once_and_everything_is_for_python(
             near, far = socket.socketpair()
             with near, far:
                 connection: Any = PlayedConnection()
-                lane.join(connection, cast("Any", PlayedWire()), near.fileno(), HOST)
+                lane.join(connection, cast("Any", PlayedWire()), near.fileno(), HOST, 0)
                 for count in (1, 2, 3):
                     far.sendall(b"none")
                     await until(lambda count=count: len(connection.handed) == count)

@@ -115,6 +115,39 @@ def test_what_others_wrote_into_the_log_is_told_and_dispatched_within_the_call(t
     asyncio.run(scenario())
 
 
+def test_slaves_have_a_message_before_its_sender_waits_and_dispatch_comes_last(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            seen: list[tuple[str, int]] = []
+            writer.on_appended.append(lambda: seen.append(("slaves", max_offset(store))))
+            store.log.append(make_message(0))
+            writer.on_taken(1, lambda: seen.append(("wait", max_offset(store))))
+            assert seen == [("slaves", 0), ("wait", 0)]
+            assert max_offset(store) == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_sender_waits_for_its_answer_though_a_listener_fails(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            store, writer = broker.state.store, broker.state.writer
+            waiting: list[int] = []
+
+            def fail() -> None:
+                raise LookupError
+
+            writer.on_appended.append(fail)
+            store.log.append(make_message(0))
+            with pytest.raises(LookupError):
+                writer.on_taken(1, lambda: waiting.append(store.log.log_end))
+            assert waiting == [store.log.log_end]
+            writer.on_appended.remove(fail)
+
+    asyncio.run(scenario())
+
+
 def test_whoever_asks_sees_all_though_it_is_more_than_one_step_of_dispatch(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with working_broker(tmp_path) as broker:

@@ -240,8 +240,12 @@ class FakeLine:
 class FakeLane:
     def __init__(self) -> None:
         self.line = FakeLine()
+        self.lacking_bytes: int | None = None
 
-    def join(self, connection: Connection, wire: Wire, file_number: int, host: bytes) -> FakeLine:
+    def join(
+        self, connection: Connection, wire: Wire, file_number: int, host: bytes, lacking_bytes: int
+    ) -> FakeLine:
+        self.lacking_bytes = lacking_bytes
         return self.line
 
 
@@ -273,7 +277,7 @@ def test_a_lane_reads_from_the_first_word_on_and_is_left_before_the_transport_cl
     in_lane(scenario)
 
 
-def test_a_lane_does_not_begin_within_a_frame() -> None:
+def test_a_lane_is_told_what_lacks_of_the_frame_within_which_it_begins() -> None:
     def scenario() -> None:
         with socket.socket() as own:
             scene, lane = Scene(), FakeLane()
@@ -282,10 +286,11 @@ def test_a_lane_does_not_begin_within_a_frame() -> None:
             scene.transport.attach(scene.connection)
             frame = encode_command(ask(ECHO, 1))
             seen: list[bool] = []
-            for piece in (frame[:3], frame[3:-1], frame[-1:]):
+            for piece in (frame[:3], frame[3:7], frame[7:-2], frame[-2:]):
                 scene.connection.data_received(piece)
                 seen.append(scene.transport.is_reading_paused)
-            assert seen == [False, False, True]
+            assert seen == [False, False, True, True]
+            assert lane.lacking_bytes == 2
             assert [answer.opaque for answer in scene.transport.answers()] == [1]
 
     in_loop(scenario)
@@ -293,7 +298,9 @@ def test_a_lane_does_not_begin_within_a_frame() -> None:
 
 def test_where_no_lane_can_watch_a_connection_the_transport_reads_on() -> None:
     class FullLane:
-        def join(self, connection: Connection, wire: Wire, file_number: int, host: bytes) -> FakeLine:
+        def join(
+            self, connection: Connection, wire: Wire, file_number: int, host: bytes, lacking_bytes: int
+        ) -> FakeLine:
             raise OSError("no space left")
 
     def scenario() -> None:
