@@ -16,6 +16,11 @@ class Clock(Protocol):
         ...
 
 
+def steady_ms(clock: Clock) -> int:
+    """Milliseconds on the clock that nobody sets, for ages and for what ends after a while."""
+    return int(clock.monotonic_s() * 1000)
+
+
 class SystemClock:
     """The machine's clocks."""
 

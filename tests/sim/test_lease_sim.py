@@ -5,7 +5,8 @@
 
 import pytest
 
-from tanist.sim.reign import run_history
+from tanist.sim.reign import Trouble, run_history
+from tanist.sim.shrinking import shortest
 from tests.support.sim_seeds import COUNTERS
 
 
@@ -29,3 +30,19 @@ def test_no_master_acknowledges_on_the_word_of_its_lease_when_another_may_be_ele
     ] == []
     # Where a send waits for one slave only, a switch may lose the last ones before it: no more is promised.
     assert any(history.lost for history in histories)
+
+
+def test_a_reign_that_breaks_is_told_with_what_it_needs_to_break() -> None:
+    whole = run_history(863, is_all_ack=False, margin=0)
+    found = shortest(lambda troubles: run_history(863, is_all_ack=False, margin=0, troubles=troubles))
+    assert found.broken is not None
+    assert found.broken[:3] == "S8:"
+    assert set(found.troubles) < set(whole.troubles)
+    assert not any(
+        run_history(863, is_all_ack=False, margin=0, troubles=_without(trouble, found.troubles)).broken
+        for trouble in found.troubles
+    )
+
+
+def _without(trouble: Trouble, troubles: tuple[Trouble, ...]) -> tuple[Trouble, ...]:
+    return tuple(each for each in troubles if each != trouble)

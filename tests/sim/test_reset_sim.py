@@ -9,7 +9,7 @@ from tanist.sim.reset.walk import walk
 from tests.support.sim_seeds import RESET
 
 
-@pytest.mark.takes(10)
+@pytest.mark.takes(22)
 @pytest.mark.known_bug("stuck reset")
 def test_in_no_history_a_member_is_stuck_or_goes_on_elsewhere_than_was_ordered() -> None:
     histories = [walk(seed) for seed in RESET]
@@ -17,6 +17,17 @@ def test_in_no_history_a_member_is_stuck_or_goes_on_elsewhere_than_was_ordered()
     # Several orders in most of them, and masters that are replaced in between.
     assert sum(history.order_count for history in histories) > 2 * len(histories)
     assert sum(history.switches for history in histories) > len(histories) / 2
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(1266, id="who stood still commits before its heartbeat"),
+        pytest.param(1658, id="who comes back finds its queue with another, and has it again"),
+    ],
+)
+def test_who_was_away_when_the_group_was_moved_does_not_take_it_elsewhere(seed: int) -> None:
+    assert walk(seed).broken is None
 
 
 def test_the_same_seed_tells_the_same_history() -> None:

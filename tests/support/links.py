@@ -18,6 +18,7 @@ from tanist.ha.actions import (
     StartTransfer,
     TakeAck,
     TakeNote,
+    TakeTablesHeld,
     TellEpochs,
     TruncateTo,
     TrustPeer,
@@ -82,6 +83,7 @@ class MasterSide:
     acked: list[int] = field(default_factory=list[int])
     notes: list[bytes] = field(default_factory=list[bytes])
     started: StartTransfer | None = None
+    tables_held: list[int] = field(default_factory=list[int])
     closed: CloseLink | None = None
     sent: bytes = b""
 
@@ -117,6 +119,8 @@ class MasterSide:
                     self.acked.append(acked_to)
                 case TakeNote(note):
                     self.notes.append(note)
+                case TakeTablesHeld(number):
+                    self.tables_held.append(number)
                 case TrustPeer():
                     self.is_slave_trusted = True
                 case NewerEpoch(epoch):

@@ -18,6 +18,7 @@ from typing import Protocol
 from kazoo.client import KazooClient
 
 from tanist.coord import Registry, SessionState
+from tanist.coord.kazoo_client import Kazoo
 from tanist.coord.remote_registry import RemoteRegistry
 from tanist.coord.sqlite_registry import SqliteHome, SqliteRegistry
 from tanist.coord.zookeeper_registry import ZooKeeperRegistry
@@ -197,7 +198,9 @@ class ZooKeeperSite:
     async def expire(self, registry: Registry) -> None:
         """End the session as somebody can who has its id and its password."""
         assert isinstance(registry, ZooKeeperRegistry)
-        client_id = registry._session._kazoo._client.client_id
+        kazoo = registry._session._kazoo
+        assert isinstance(kazoo, Kazoo)
+        client_id = kazoo._client.client_id
         await asyncio.to_thread(self._close_session, client_id)
 
     def pass_time(self) -> None:

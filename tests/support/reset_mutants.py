@@ -1,6 +1,6 @@
 """Planted bugs of orders to move a group, each as the machines of a simulation that has to find it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tanist.broker.handlers.resets import ResetHandler
@@ -11,6 +11,8 @@ from tanist.client.consuming.reset_order import ResetOrder as ToldOrder
 from tanist.client.consuming.resets import Resets
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
+from tanist.protocol.command import Command
+from tanist.remoting import Connection
 
 
 class MovesAllGroups(ResetHandler):
@@ -24,6 +26,19 @@ class MovesAllGroups(ResetHandler):
                 offsets.move(group, topic, {queue_id: QueueOffset(to) for queue_id, to in targets.items()})
 
         return replace(super()._standing(order), move=move)
+
+
+class AnswersAtOnce(ResetHandler):
+    """An order is acknowledged before the slave has heard of it."""
+
+    def _answer_when_safe(
+        self,
+        command: Command,
+        connection: Connection,
+        order: ResetOrder,
+        answer: Callable[[Command], Command],
+    ) -> Command:
+        return answer(command)
 
 
 class MovesWhatItHas(Resets):

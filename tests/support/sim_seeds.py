@@ -4,8 +4,8 @@ GROUP = range(1000)
 READING = range(200)
 LATE = range(90)
 """With the troubles of late claims, and once more with those of late lives."""
-RESET = range(130)
-COUNTERS = range(450)
+RESET = range(300)
+COUNTERS = range(900)
 """Of both worlds in which a reign is of counters."""
 
 TOLD_COUNT = len(GROUP) + len(READING) + 2 * len(LATE) + len(RESET) + 2 * len(COUNTERS)

@@ -109,7 +109,7 @@ def read_group_configs(data: bytes) -> list[SubscriptionGroupConfig]:
 def read_retry_policy(text: str) -> dict[str, Any]:
     """The JSON of a group's retry policy. Raises ConfigError for what is no object with a type."""
     try:
-        policy = msgspec.json.decode(text.encode(), type=dict[str, Any])
+        policy = msgspec.json.decode(text.encode("utf-8", "surrogateescape"), type=dict[str, Any])
     except BAD_JSON as error:
         raise ConfigError("groupRetryPolicy", text, f"a JSON object ({error})") from error
     if policy.get("type") not in ("EXPONENTIAL", "CUSTOMIZED"):

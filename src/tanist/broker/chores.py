@@ -98,10 +98,17 @@ def _save_at_end(state: BrokerState) -> None:
     except (MQError, OSError) as error:
         # The next start finds in the log what was delivered.
         _log.warning("delay offsets are not saved reason=%s", error)
+    save_tables(state)
+
+
+def save_tables(state: BrokerState) -> None:
+    """Save what changed in topics, groups, offsets and orders, the log before what is told of it."""
+    state.store.flush()
     # A master has saved its own at every change.
     for start_save in (state.topics.start_save, state.groups.start_save):
         if finish := start_save():
             finish()
+    moved = state.resets.unsaved()
     state.offsets.save()
-    state.resets.offsets_saved(state.resets.unsaved())
+    state.resets.offsets_saved(moved)
     state.resets.save()

@@ -2,6 +2,7 @@
 
 Pure. A lock is (group, queue) -> client id. Its owner renews it every 20 s and believes in it for
 30 s; here it lives for 60 s, so that no other member gets the queue while the owner still believes.
+All times are those of the steady clock: a lock ends neither sooner nor later when somebody sets the other.
 """
 
 from collections.abc import Iterable, Mapping

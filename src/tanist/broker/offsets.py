@@ -8,6 +8,7 @@ itself, while its master was away, gives way to them.
 """
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tanist.clock import Clock
@@ -44,6 +45,7 @@ class OffsetTable:
         self._commit_count = 0
         self._change_count = 0
         self._saved_count = 0
+        self._disk = threading.Lock()
         self.data_version = table.data_version
 
     @classmethod
@@ -245,9 +247,12 @@ class OffsetTable:
         table, change_count = self.table(), self._change_count
 
         def finish() -> None:
-            self._file.save(table)
-            # Not earlier: what could not be saved is still to be saved.
-            self._saved_count = change_count
+            with self._disk:
+                if change_count <= self._saved_count:
+                    return
+                self._file.save(table)
+                # Not earlier: what could not be saved is still to be saved.
+                self._saved_count = change_count
 
         return finish
 

@@ -91,6 +91,7 @@ UPDATABLE_KEYS = frozenset(
         "storeReplyMessageEnable",
         "timerFlushIntervalMs",
         "useServerSideResetOffset",
+        "validateSystemTopicWhenUpdateTopic",
         # The store's.
         "accessMessageInMemoryMaxRatio",
         "cleanFileForciblyEnable",
@@ -181,6 +182,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Whether the first heartbeat makes a consumer group."""
     default_topic_queue_nums: int = 8
     """How many queues such a topic has at most."""
+    validate_system_topic_when_update_topic: bool = True
+    """Whether operators are kept from changing ``TBW102``, after which new topics are made, and the other
+    system topics that clients may send to."""
     enable_property_filter: bool = True
     """Whether consumers may filter by SQL. RocketMQ's default is false; here it costs nothing unless used."""
     trace_topic_enable: bool = False

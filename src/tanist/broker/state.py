@@ -21,6 +21,7 @@ from tanist.broker.settings import BrokerSettings
 from tanist.broker.slave_consume.delivered_twice import DeliveredTwice
 from tanist.broker.slave_consume.right import ReadRight
 from tanist.broker.slave_consume.view import SlaveConsumeView
+from tanist.broker.table_safety import TableSafety
 from tanist.broker.topics import TopicTable
 from tanist.broker.writer import LogWriter
 from tanist.broker.writes.kept_writes import KeptWrites
@@ -70,6 +71,8 @@ class BrokerState:
 
     resets: OrderTable = field(default_factory=OrderTable)
     """Orders to move groups, and what is watched for them."""
+    table_safety: TableSafety = field(default_factory=TableSafety)
+    """Whether a switch may still take back what these tables have become."""
     corrections: Corrections = field(default_factory=Corrections)
     """Consumers that ask for what their queues do not have."""
     controlled: Controlled | None = None

@@ -47,6 +47,12 @@ class _Look(NamedTuple):
     find: Callable[[str], list[Entry]]
 
 
+class _Question(NamedTuple):
+    """What a slave is asked behind all that it is told before."""
+
+    number: int
+
+
 class _Due:
     """What of a table is to be told."""
 
@@ -85,7 +91,7 @@ class TablesFeed:
         self._state = state
         self._wake = wake
         self._is_awake = True
-        self._queue: deque[_Due] = deque()
+        self._queue: deque[_Due | _Question] = deque()
         """In the order in which they changed: a table that does it all the time must not hold up others."""
         self._pieces: Iterator[bytes] = iter(())
         dues = {kind: _Due(kind, self._tell) for kind in TableKind}
@@ -105,6 +111,11 @@ class TablesFeed:
             watchers.append(watcher)
         for due in dues.values():
             due.on_all_changed()
+        self._watches.append((state.table_safety.askers, self.ask))
+        state.table_safety.askers.append(self.ask)
+        if state.table_safety.asked:
+            # Who waits for an answer waits for this link, too.
+            self.ask(state.table_safety.asked)
 
     def take(self) -> bytes | None:
         """The next piece to send; None when the slave has been sent everything."""
@@ -114,6 +125,13 @@ class TablesFeed:
                 return None
             self._pieces = self._pieces_of(self._queue.popleft())
         return piece
+
+    def ask(self, number: int) -> None:
+        """Have the slave say when it has taken over what there is to be told by now."""
+        self._tell(_Question(number))
+
+    def on_held(self) -> None:
+        self._state.table_safety.on_held()
 
     def close(self) -> None:
         """Hear of no more changes."""
@@ -126,13 +144,16 @@ class TablesFeed:
         if self._state.offsets.queues(group, topic):
             offsets.on_changed((f"{topic}@{group}",))
 
-    def _tell(self, due: _Due) -> None:
+    def _tell(self, due: _Due | _Question) -> None:
         self._queue.append(due)
         if not self._is_awake:
             self._is_awake = True
             self._wake()
 
-    def _pieces_of(self, due: _Due) -> Iterator[bytes]:
+    def _pieces_of(self, due: _Due | _Question) -> Iterator[bytes]:
+        if isinstance(due, _Question):
+            yield encode_piece(_empty(due, self._state))
+            return
         # At the first piece: what changes from here on is due again.
         (is_whole, names), look, is_first = due.take(), _LOOKS[due.kind](self._state), True
         entries = _entries(due.kind, look, look.names() if is_whole else names, is_whole=is_whole)
@@ -149,6 +170,19 @@ class TablesFeed:
                 )
             )
             is_first = False
+
+
+def _empty(question: _Question, state: BrokerState) -> TablePiece:
+    """A change of nothing, which asks."""
+    return TablePiece(
+        kind=TableKind.RESETS,
+        is_whole=False,
+        is_first=True,
+        is_last=True,
+        log_end=state.store.log.log_end,
+        version=DataVersion(),
+        question=question.number,
+    )
 
 
 def _entries(kind: TableKind, look: _Look, names: Iterable[str], *, is_whole: bool) -> Iterator[Raw]:

@@ -92,8 +92,11 @@ class TablesSink:
         self._deletions.clear()
         self._forget_pieces()
 
-    def apply(self, change: bytes) -> None:
-        """Take one piece over. Raises RemoteProtocolError if it is none, or not the one that comes next."""
+    def apply(self, change: bytes) -> int:
+        """Take one piece over; what it asks to be told of then, or 0.
+
+        Raises RemoteProtocolError if it is none, or not the one that comes next.
+        """
         piece = decode_piece(change)
         if self._begun != (None if piece.is_first else (piece.kind, piece.is_whole)):
             raise RemoteProtocolError(f"a piece of {piece.kind.name} begins or goes on out of turn")
@@ -109,6 +112,7 @@ class TablesSink:
             self._forget_pieces()
             self._take_over(piece, entries)
             self._known.add(piece.kind)
+        return piece.question
 
     def on_appended(self) -> None:
         """The log has grown, or the offsets are the master's again: some may have waited for that."""
@@ -198,14 +202,15 @@ class TablesSink:
                 }
                 self._deletions.add(_change(last, places))
             case TableKind.RESETS:
-                self._take_resets(entries)
+                self._take_resets(last, entries)
         self.on_appended()
 
-    def _take_resets(self, entries: _Entries) -> None:
+    def _take_resets(self, last: TablePiece, entries: _Entries) -> None:
         """Orders say nothing about the log. Those that are being watched here are better known here."""
         orders = [decode_order(entry.order) for entry in entries.values() if isinstance(entry, ResetEntry)]
         gone = [name for name, entry in entries.items() if entry is None]
-        self._state.resets.follow(orders, gone, is_ours=self._owns_offsets())
+        is_ours = self._owns_offsets()
+        self._state.resets.follow(orders, gone, is_ours=is_ours, is_whole=last.is_whole)
 
     def _take_topics(self, last: TablePiece, entries: _Entries) -> None:
         before = TopicConfigTable() if last.is_whole or self._topics is None else self._topics

@@ -62,6 +62,22 @@ class Operations(Protocol):
     def transaction(self) -> Transaction: ...
 
 
+class Client(Protocol):
+    """One client, with its session, as ``Kazoo`` is."""
+
+    @property
+    def timeout_s(self) -> float: ...
+    @property
+    def operations(self) -> Operations: ...
+    def start(self) -> None: ...
+    def drop_connection(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+MakeClient = Callable[[str, float, Callable[[str], None]], Client]
+"""Of the hosts, the session timeout, and whom to tell of the session's state."""
+
+
 class Kazoo:
     """One kazoo client, with its session."""
 

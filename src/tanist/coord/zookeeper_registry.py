@@ -14,7 +14,7 @@ from typing import Any, Self
 from tanist.clock import Clock, SystemClock
 from tanist.coord import zookeeper_commit
 from tanist.coord.changes import ROOT, ancestors, check_changes, check_path
-from tanist.coord.kazoo_client import AsyncResult, KazooErrors, Operations
+from tanist.coord.kazoo_client import AsyncResult, Kazoo, KazooErrors, MakeClient, Operations
 from tanist.coord.registry import Change, Conflict, Record, RegistryUnavailable, SessionState
 from tanist.coord.zookeeper_session import ZooKeeperSession
 from tanist.coord.zookeeper_watch import ZooKeeperWatch
@@ -25,19 +25,29 @@ _log = logging.getLogger(__name__)
 class ZooKeeperRegistry:
     """One session with ZooKeeper, from ``async with`` to the end of its block; see ``Registry``."""
 
-    def __init__(self, hosts: str, root: str, *, timeout_s: float, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        hosts: str,
+        root: str,
+        *,
+        timeout_s: float,
+        clock: Clock | None = None,
+        make_client: MakeClient = Kazoo,
+        errors: KazooErrors | None = None,
+    ) -> None:
         """Name the servers as ``host:port,host:port`` and the path below which the records are.
 
-        Raises ConfigError if kazoo is not installed.
+        ``make_client`` and ``errors`` take the place of kazoo. Raises ConfigError if that is not installed.
         """
         if root == ROOT:
             raise ValueError("root='/' is not allowed; ZooKeeper keeps records of its own there")
         self._root = check_path(root)
         self._clock = clock or SystemClock()
-        self._errors = KazooErrors()
-        self._session = ZooKeeperSession(hosts, timeout_s, self._clock)
+        self._errors = errors or KazooErrors()
+        self._session = ZooKeeperSession(hosts, timeout_s, self._clock, make_client)
         self._session.listeners.append(self._on_session)
-        self._watches: set[ZooKeeperWatch] = set()
+        self._watches: dict[ZooKeeperWatch, None] = {}
+        """In the order in which they were begun."""
 
     async def __aenter__(self) -> Self:
         """Begin the session; it is held when this returns.
@@ -120,9 +130,9 @@ class ZooKeeperRegistry:
             self._place(check_path(path)),
             errors=self._errors,
             listener=listener,
-            on_close=self._watches.discard,
+            on_close=lambda closed: self._watches.pop(closed, None),
         )
-        self._watches.add(watch)
+        self._watches[watch] = None
         watch.arm()
         return watch
 

@@ -22,7 +22,7 @@ from functools import partial
 
 from tanist.clock import Clock
 from tanist.coord.changes import ROOT
-from tanist.coord.kazoo_client import AsyncResult, Kazoo, Operations
+from tanist.coord.kazoo_client import AsyncResult, Kazoo, MakeClient, Operations
 from tanist.coord.registry import RegistryUnavailable, SessionState
 
 # The part of the session timeout that a confirmation is good for, and how often in it one is asked for.
@@ -42,14 +42,14 @@ _log = logging.getLogger(__name__)
 class ZooKeeperSession:
     """A session from ``open`` to ``close``. It is over when it is LOST."""
 
-    def __init__(self, hosts: str, timeout_s: float, clock: Clock) -> None:
+    def __init__(self, hosts: str, timeout_s: float, clock: Clock, make_client: MakeClient = Kazoo) -> None:
         """Make ready. Raises ConfigError if kazoo is not installed."""
         self.hosts = hosts
         self.state = SessionState.SUSPENDED
         self.held_until_s = _NEVER
         self.listeners: list[Callable[[SessionState], None]] = []
         self._clock = clock
-        self._kazoo = Kazoo(hosts, timeout_s, self._on_kazoo_state)
+        self._kazoo = make_client(hosts, timeout_s, self._on_kazoo_state)
         self._loop = asyncio.get_running_loop()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._ping: asyncio.TimerHandle | None = None

@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tanist.clock import Clock
+from tanist.clock import Clock, steady_ms
 from tanist.ha.actions import CloseKind, CloseLink, StartTransfer
 from tanist.ha.admission import MASTER_ID, MasterLog
 from tanist.ha.autoswitch_master import AutoswitchMasterLink
@@ -266,7 +266,7 @@ class Acceptor:
 
     def _monotonic_ms(self) -> int:
         """For ages: the wall clock may be set meanwhile."""
-        return int(self._master.clock.monotonic_s() * 1000)
+        return steady_ms(self._master.clock)
 
     def _make_autoswitch_link(self, now_s: float) -> AutoswitchMasterLink:
         master = self._master

@@ -67,6 +67,13 @@ class TakeAck:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeTablesHeld:
+    """The slave has taken over the tables up to the question with this number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class TakeNote:
     """The other end noted this."""
 
@@ -144,7 +151,9 @@ class ConfirmTo:
     confirmed_to: int
 
 
-MasterAction: TypeAlias = SendBytes | CloseLink | StartTransfer | TakeAck | TakeNote | TrustPeer | NewerEpoch
+MasterAction: TypeAlias = (
+    SendBytes | CloseLink | StartTransfer | TakeAck | TakeTablesHeld | TakeNote | TrustPeer | NewerEpoch
+)
 SlaveAction: TypeAlias = (
     SendBytes
     | CloseLink

@@ -47,7 +47,8 @@ class Received:
     append: Callable[[int, memoryview], int]
     follow_log: Callable[[bytes | None], None]
     tell_epochs: Callable[[TellEpochs], None]
-    apply_table: Callable[[bytes], None] | None
+    apply_table: Callable[[bytes], int] | None
+    """What the master asks to be told of once it is done, or 0."""
     begin_epoch: Callable[[int, int], None]
     """An epoch, and where it begins."""
     confirm_to: Callable[[int], None]
@@ -199,9 +200,18 @@ class MasterConnection(asyncio.BufferedProtocol):
 
     def _apply(self, change: bytes) -> bool:
         apply = self._received.apply_table
-        return apply is None or self._is_done(
-            lambda: apply(change), CloseKind.BAD_FRAME, "a change of the tables"
-        )
+        if apply is None:
+            return True
+        asked = 0
+
+        def act() -> None:
+            nonlocal asked
+            asked = apply(change)
+
+        is_done = self._is_done(act, CloseKind.BAD_FRAME, "a change of the tables")
+        if asked and isinstance(self._link, SlaveLink):
+            self._carry_out(self._link.tell_tables_held(asked, now_s=self._loop.time()))
+        return is_done
 
     def _follow(self, incarnation: bytes | None) -> bool:
         is_done = self._is_done(

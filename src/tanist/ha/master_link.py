@@ -24,6 +24,7 @@ from tanist.ha.actions import (
     StartTransfer,
     TakeAck,
     TakeNote,
+    TakeTablesHeld,
     TrustPeer,
 )
 from tanist.ha.admission import MASTER_ID, MasterLog, judge_epoch, judge_hello, judge_log, judge_store
@@ -56,6 +57,7 @@ from tanist.protocol.ha_link import (
     Ack,
     Heartbeat,
     Note,
+    TablesHeld,
     bytes_needed,
     decode_frames,
     encode_data_header,
@@ -310,6 +312,8 @@ class MasterLink:
                 newest = self.acked_to = frame.log_offset
             elif isinstance(frame, Note):
                 notes.append(TakeNote(bytes(frame.body)))
+            elif isinstance(frame, TablesHeld):
+                notes.append(TakeTablesHeld(frame.number))
         return notes if newest is None else [TakeAck(newest), *notes]
 
     def _fault(self, frame: object) -> str | None:
@@ -324,7 +328,7 @@ class MasterLink:
             case Heartbeat(log_end):
                 if not self.acked_to <= log_end <= self.sent_to:
                     return f"a log end of {log_end} is outside [{self.acked_to}, {self.sent_to}]"
-            case Note():
+            case Note() | TablesHeld():
                 pass
             case _:
                 raise AssertionError(frame)

@@ -52,6 +52,8 @@ class Replica:
     """Whether it only follows: it never counts, and is in no sync state set."""
     acked_to: int = field(init=False)
     sent_to: int = field(init=False)
+    tables_held: int = field(default=0, init=False)
+    """Up to which question about them it has taken over the tables."""
     sent_bytes: int = field(default=0, init=False)
     """All bytes that were sent to it, frames included."""
     rate: Rate = field(default_factory=Rate, init=False)

@@ -19,6 +19,7 @@ from tanist.ha.actions import (
     StartTransfer,
     TakeAck,
     TakeNote,
+    TakeTablesHeld,
     TrustPeer,
 )
 from tanist.ha.admission import deleted_before
@@ -289,6 +290,8 @@ class SlaveConnection(asyncio.Protocol):
                     self._send((data,))
                 case TakeAck(acked_to):
                     self._keeper.on_acked(self, acked_to)
+                case TakeTablesHeld(number):
+                    self._take_tables_held(number)
                 case TakeNote(note):
                     if self._notes is not None:
                         self._notes.on_note(note)
@@ -326,6 +329,11 @@ class SlaveConnection(asyncio.Protocol):
             close=self.close,
         )
         self._notes.on_open(self.send_note)
+
+    def _take_tables_held(self, number: int) -> None:
+        if self.replica is not None and self._feed is not None:
+            self.replica.tables_held = max(self.replica.tables_held, number)
+            self._feed.on_held()
 
     def _send_notes(self) -> None:
         """Send the notes that wait, behind the changes of the tables that were there before them."""

@@ -62,10 +62,12 @@ from tanist.protocol.ha_link import (
     Heartbeat,
     Note,
     TableChange,
+    TablesHeld,
     decode_frames,
     encode_ack,
     encode_heartbeat,
     encode_note,
+    encode_tables_held,
 )
 
 
@@ -201,6 +203,13 @@ class SlaveLink:
             return []
         self._times.written_s = now_s
         return [SendBytes(encode_note(note))]
+
+    def tell_tables_held(self, number: int, *, now_s: float) -> list[SlaveAction]:
+        """The tables are taken over up to the question with this number."""
+        if self.state is not SlaveState.TRANSFER:
+            return []
+        self._times.written_s = now_s
+        return [SendBytes(encode_tables_held(number))]
 
     def on_tick(self, *, now_s: float) -> list[SlaveAction]:
         """Some time has passed."""
@@ -375,7 +384,7 @@ class SlaveLink:
                     self._check_reign(epoch)
                     self.master_log_end = log_end
                     actions += self._confirm(confirmed_to, expected)
-                case Ack():
+                case Ack() | TablesHeld():
                     raise AssertionError(frame)
         return actions, used
 

@@ -11,6 +11,10 @@ class TableFeed(Protocol):
         """The next change to send, at most MAX_BODY_BYTES; None when the slave has been sent everything."""
         ...
 
+    def on_held(self) -> None:
+        """The slave has taken over what it was asked about: its replica knows up to where."""
+        ...
+
     def close(self) -> None:
         """The link is gone."""
         ...
@@ -27,6 +31,9 @@ class TableSink(Protocol):
         """A new link: what follows begins with whole tables."""
         ...
 
-    def apply(self, change: bytes) -> None:
-        """Take one change over. Raises RemoteProtocolError if it is none."""
+    def apply(self, change: bytes) -> int:
+        """Take one change over; what the master asks to be told of then, or 0.
+
+        Raises RemoteProtocolError if it is none.
+        """
         ...

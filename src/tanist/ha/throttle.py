@@ -16,7 +16,8 @@ class Throttle:
         most = self.bytes_per_second / 10
         self._room = min(most, self._room + (now_s - self._filled_s) * self.bytes_per_second)
         self._filled_s = now_s
-        return max(0.0, -self._room / self.bytes_per_second)
+        # What lacks less than a byte lacks nothing: it may be a time too short for any clock.
+        return -self._room / self.bytes_per_second if self._room <= -1 else 0.0
 
     def sent(self, size_bytes: int) -> None:
         """So much went out. The room may go below zero by one frame, which is then waited for."""

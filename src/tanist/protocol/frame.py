@@ -85,6 +85,16 @@ class FrameDecoder:
         """The beginning of one frame and never more, so that nothing is moved when the frame is done."""
         self._failure: str | None = None
 
+    @property
+    def lacking_bytes(self) -> int | None:
+        """What there is yet to come of the partial frame; None if it is too short to tell."""
+        if not self.partial:
+            return 0
+        if len(self.partial) < _PREFIX_BYTES:
+            return None
+        total, _ = _PREFIX.unpack_from(self.partial)
+        return _TOTAL_BYTES + total - len(self.partial)
+
     def feed(self, data: bytes) -> Iterator[Command]:
         """Yield the Commands that ``data`` completes. Iterate to the end, or the rest of it is lost.
 

@@ -3,6 +3,7 @@
     master -> slave   DATA size_bytes log_offset epoch confirmed_to crc | body
                       TABLE size_bytes crc | body
     slave -> master   ACK kind log_offset crc
+                      TABLES_HELD number crc
     both              HEARTBEAT log_end epoch confirmed_to crc
                       NOTE size_bytes crc | body
 
@@ -27,6 +28,8 @@ _SIZED = struct.Struct(">BI")
 _ACK = struct.Struct(">BBq")
 # kind, log_end, epoch, confirmed_to
 _HEARTBEAT = struct.Struct(">Bqiq")
+# kind, number
+_TABLES_HELD = struct.Struct(">Bq")
 _CRC = struct.Struct(">I")
 
 FRAME_BYTES: Final = 256 << 10
@@ -44,6 +47,7 @@ class FrameKind(IntEnum):
     HEARTBEAT = 3
     TABLE = 4
     NOTE = 5
+    TABLES_HELD = 6
 
 
 class AckKind(IntEnum):
@@ -81,6 +85,15 @@ class Ack(NamedTuple):
     log_offset: LogOffset
 
 
+class TablesHeld(NamedTuple):
+    """The slave has taken over all changes of the tables up to the one that asked with this number.
+
+    A slave sends it only when it is asked, so a master that does not know it never gets one.
+    """
+
+    number: int
+
+
 class Heartbeat(NamedTuple):
     """Its sender lives, and its log is this long. It also tells an idle slave how far it may read."""
 
@@ -89,10 +102,10 @@ class Heartbeat(NamedTuple):
     confirmed_to: LogOffset
 
 
-Frame: TypeAlias = Data | TableChange | Note | Ack | Heartbeat
+Frame: TypeAlias = Data | TableChange | Note | Ack | TablesHeld | Heartbeat
 
 FROM_MASTER: Final = frozenset((FrameKind.DATA, FrameKind.TABLE, FrameKind.HEARTBEAT, FrameKind.NOTE))
-FROM_SLAVE: Final = frozenset((FrameKind.ACK, FrameKind.HEARTBEAT, FrameKind.NOTE))
+FROM_SLAVE: Final = frozenset((FrameKind.ACK, FrameKind.HEARTBEAT, FrameKind.NOTE, FrameKind.TABLES_HELD))
 # Looking a member up in its enum costs as much as unpacking an ack.
 _DATA_KIND, _ACK_KIND = int(FrameKind.DATA), int(FrameKind.ACK)
 _ACK_KINDS: Final = {int(kind): kind for kind in AckKind}
@@ -102,6 +115,7 @@ _LAYOUTS: Final = {
     FrameKind.NOTE: _SIZED,
     FrameKind.ACK: _ACK,
     FrameKind.HEARTBEAT: _HEARTBEAT,
+    FrameKind.TABLES_HELD: _TABLES_HELD,
 }
 _MAX_BODIES: Final = {
     FrameKind.DATA: MAX_BODY_BYTES,
@@ -140,6 +154,10 @@ def encode_ack(ack: Ack) -> bytes:
     if ack.log_offset < 0:
         raise LocalProtocolError(f"{ack} can not be sent")
     return _with_crc(_ACK.pack(FrameKind.ACK, ack.kind, ack.log_offset))
+
+
+def encode_tables_held(number: int) -> bytes:
+    return _with_crc(_TABLES_HELD.pack(FrameKind.TABLES_HELD, number))
 
 
 def encode_heartbeat(heartbeat: Heartbeat) -> bytes:
@@ -212,6 +230,8 @@ def _decode(view: memoryview, start: int, end: int) -> Frame:
             return _decode_heartbeat(view, start)
         case FrameKind.NOTE:
             return Note(body)
+        case FrameKind.TABLES_HELD:
+            return TablesHeld(_TABLES_HELD.unpack_from(view, start)[1])
         case _:
             return TableChange(body)
 

@@ -7,7 +7,8 @@ A change is of one table, and comes in pieces so that none is large:
 
 What a piece says counts once the last one is there, all of it at once. ``log_end`` is where the master's
 log ended then: who applies offsets before it has the log up to there believes that messages were consumed
-or delivered which it does not have.
+or delivered which it does not have. A piece may ask, by a number: whoever has taken it over, and so all that
+came before it, says so (TABLES_HELD of ``ha_link``).
 """
 
 from collections.abc import Iterable, Iterator
@@ -114,6 +115,8 @@ class TablePiece(_Packed, frozen=True, kw_only=True):
     log_end: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
     version: DataVersion
     entries: list[msgspec.Raw] = []
+    question: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)] = 0
+    """What is to be told once it is taken over; 0: nothing. Older slaves do not know it, and tell nothing."""
 
 
 _ENCODER = msgspec.msgpack.Encoder()

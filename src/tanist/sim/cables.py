@@ -34,10 +34,14 @@ class Cables:
     clockwork: Clockwork
     chance: Random | None = None
     is_slow: bool = False
+    is_repeating: bool = False
+    """Whether what is asked may be heard again later, as from who asks again after a lost connection."""
     far: str = "registry"
-    """Whom what is said on slow cables often reaches late."""
+    """Whom what is said on slow cables often reaches late: how their names begin."""
     silence_s: float = 1.5
     """After so long without a word an end of a link takes the other one for gone."""
+    latest_s: float = 0.0
+    """When all is heard that was said and is not held."""
     cut: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     delays_s: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     _held: list[_Held] = field(default_factory=list[_Held])
@@ -74,6 +78,7 @@ class Cables:
         at_s = self.clockwork.now_s + self._delay_s(way)
         if line is not None:
             line.last_s = at_s = max(at_s, line.last_s)
+        self.latest_s = max(self.latest_s, at_s)
         delay_s = at_s - self.clockwork.now_s
         self.clockwork.after(delay_s, do, process=process, life=life, is_timer=False)
 
@@ -82,6 +87,8 @@ class Cables:
         if self.chance is None:
             return delay_s
         # What goes on one connection waits for what is before it, so few delays hold up much.
-        if self.is_slow and self.chance.random() < (0.2 if self.far in way else 0.01):
+        if self.is_slow and self.chance.random() < (
+            0.2 if way[0].startswith(self.far) or way[1].startswith(self.far) else 0.01
+        ):
             return self.chance.uniform(0.3, 4.0)
         return self.chance.uniform(0.002, 0.04)

@@ -32,7 +32,7 @@ class Clockwork:
         self.now_s = 0.0
         self._due: list[tuple[float, int, Process | None, int, bool, Do]] = []
         self._order = count()
-        self.after_each: Do = lambda: None
+        self.after_each: Do | None = None
 
     def after(
         self,
@@ -48,16 +48,16 @@ class Clockwork:
             life = process.life
         heapq.heappush(self._due, (self.now_s + delay_s, next(self._order), process, life or 0, is_timer, do))
 
-    def run_for(self, duration_s: float, until: Callable[[], bool] = lambda: False) -> bool:
+    def run_for(self, duration_s: float, until: Callable[[], bool] | None = None) -> bool:
         """Let time pass; whether ``until`` came true, which ends it."""
-        end_s = self.now_s + duration_s
-        while self._due and self._due[0][0] <= end_s:
+        end_s, due = self.now_s + duration_s, self._due
+        while due and due[0][0] <= end_s:
             self._step()
-            if until():
+            if until is not None and until():
                 return True
         self.now_s = end_s
-        self.after_each()
-        return until()
+        self._look()
+        return until is not None and until()
 
     def thaw(
         self, process: Process, arrange: Callable[[list[tuple[bool, Do]]], Iterable[tuple[bool, Do]]]
@@ -67,7 +67,7 @@ class Clockwork:
             return
         process.is_frozen = False
         waiting, process.waiting = process.waiting, []
-        self.after_each()
+        self._look()
         for is_timer, do in arrange(waiting):
             self.after(0.0, do, process=process, is_timer=is_timer)
 
@@ -80,4 +80,9 @@ class Clockwork:
                 process.waiting.append((is_timer, do))
                 return
         do()
-        self.after_each()
+        if self.after_each is not None:
+            self.after_each()
+
+    def _look(self) -> None:
+        if self.after_each is not None:
+            self.after_each()

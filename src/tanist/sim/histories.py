@@ -5,10 +5,11 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
+from typing import TypeAlias
 
 from tanist.sim import reign
 from tanist.sim.group import walk as group_walk
-from tanist.sim.reading import walk
+from tanist.sim.reading import walk as reading_walk
 from tanist.sim.reset import walk as reset_walk
 from tanist.sim.shrinking import shortest
 
@@ -27,45 +28,20 @@ class Story:
     """How often another broker took over."""
     transcript: tuple[str, ...]
     troubles: tuple[str, ...] = ()
-    """What was done to it, where that is drawn before the history begins."""
+    """What was done to it."""
 
 
-_DRAWN: MappingProxyType[str, Callable[..., group_walk.History | reset_walk.History]] = MappingProxyType(
-    {"group": group_walk.walk, "reset": reset_walk.walk}
-)
-"""The worlds whose troubles are drawn before a history begins."""
+History: TypeAlias = group_walk.History | reading_walk.History | reset_walk.History | reign.History
+Tell: TypeAlias = Callable[..., History]
+"""Tells the history of a seed, with all troubles that were drawn for it or with ``troubles`` of them."""
 
-
-def _drawn(seed: int, *, world: str) -> Story:
-    return _story_of(world, _DRAWN[world](seed))
-
-
-def _story_of(world: str, history: group_walk.History | reset_walk.History) -> Story:
-    troubles = tuple(str(trouble) for trouble in history.troubles)
-    return Story(world, history.seed, history.broken, history.switches, history.transcript, troubles)
-
-
-def _reading(seed: int) -> Story:
-    history = walk.walk(seed)
-    return Story("reading", seed, history.broken, history.switches, history.transcript)
-
-
-def _reign(seed: int, *, is_all_ack: bool) -> Story:
-    history = reign.run_history(seed, is_all_ack=is_all_ack)
-    lost = history.lost if is_all_ack else history.lost_after_election
-    rule = "S1" if is_all_ack else "S8"
-    broken = f"{rule}: acknowledged and not in the successor's log: {lost}" if lost else None
-    name = "all-ack" if is_all_ack else "lease"
-    return Story(name, seed, broken, int(history.elected_s is not None), tuple(history.transcript))
-
-
-WORLDS: MappingProxyType[str, Callable[[int], Story]] = MappingProxyType(
+WORLDS: MappingProxyType[str, Tell] = MappingProxyType(
     {
-        "group": partial(_drawn, world="group"),
-        "reading": _reading,
-        "reset": partial(_drawn, world="reset"),
-        "all-ack": partial(_reign, is_all_ack=True),
-        "lease": partial(_reign, is_all_ack=False),
+        "group": group_walk.walk,
+        "reading": reading_walk.walk,
+        "reset": reset_walk.walk,
+        "all-ack": partial(reign.run_history, is_all_ack=True),
+        "lease": partial(reign.run_history, is_all_ack=False),
     }
 )
 """A group under a controller through many reigns; who is read in a group with fixed roles; where consumers go
@@ -75,14 +51,17 @@ for one slave, on the word of its lease."""
 
 def tell(world: str, seed: int) -> Story:
     """The story of one seed, the same each time."""
-    return WORLDS[world](seed)
+    return _story_of(world, WORLDS[world](seed))
 
 
 def tell_shortest(world: str, seed: int) -> Story:
-    """The story of one seed with no more troubles than break it, where some can be left out."""
-    if world not in _DRAWN:
-        return tell(world, seed)
-    return _story_of(world, shortest(lambda troubles: _DRAWN[world](seed, troubles=troubles)))
+    """The story of one seed with no more troubles than break it."""
+    return _story_of(world, shortest(lambda troubles: WORLDS[world](seed, troubles=troubles)))
+
+
+def _story_of(world: str, history: History) -> Story:
+    troubles = tuple(str(trouble) for trouble in history.troubles)
+    return Story(world, history.seed, history.broken, history.switches, tuple(history.transcript), troubles)
 
 
 def tell_many(worlds: Iterable[str], seeds: range, *, jobs: int) -> Iterator[Story]:

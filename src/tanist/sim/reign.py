@@ -4,13 +4,15 @@ The master is the pure one of ``tanist.ha``. Clocks run up to 5 % fast or slow, 
 while as by SIGSTOP, and one seed is one history. When the controller has not heard of the master for the
 timeout on its own clock it elects one of the sync state set, which then follows no more. What it holds then
 is all that is left: the history tells what was acknowledged and is lost, and what was acknowledged
-after the election on the word of a lease.
+after the election on the word of a lease. What befalls a reign is drawn before it begins; which messages
+are late or lost is chance.
 """
 
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 
 from tanist.ha.ack_right import AckRight
 from tanist.ha.lease import MARGIN, Lease
@@ -21,16 +23,60 @@ TIMEOUT_S = 1.0
 """After so long without a heartbeat a master is replaced."""
 EPOCH = 2
 _HORIZON_S = 8.0
+_SLAVES = (2, 3)
+_NOT_LINKED = 1 << 60
 _HEARTBEAT_S = 0.2
 _ANSWER_S = 0.5
 """So long the master waits for the answer to a request."""
 _MAX_BEHIND_S = 1.0
 
 
+class Kind(Enum):
+    """What can befall a reign."""
+
+    STANDSTILL = "the master stands still"
+    SILENCE = "the controller hears next to nothing of the master from now on"
+    CUT = "a slave loses its connection"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One of them; ``slave`` is whose connection is cut."""
+
+    at_s: float
+    kind: Kind
+    lasts_s: float = 0.0
+    slave: int = 0
+
+    def __str__(self) -> str:
+        lasts = f", for {self.lasts_s:.3f} s" if self.lasts_s else ""
+        return f"{self.at_s:.3f} {self.kind.value}{lasts}{f': {self.slave}' if self.slave else ''}"
+
+
+def draw(chance: random.Random) -> tuple[Trouble, ...]:
+    """The troubles of a reign, in their order."""
+
+    def cuts(slave: int) -> Iterator[Trouble]:
+        at_s = chance.expovariate(0.7)
+        while at_s < _HORIZON_S:
+            yield Trouble(round(at_s, 3), Kind.CUT, slave=slave)
+            at_s += 1 + chance.expovariate(0.7)
+
+    silence = Trouble(round(chance.uniform(0.5, 5), 3), Kind.SILENCE)
+    standstill = Trouble(
+        round(chance.uniform(0.2, 6), 3), Kind.STANDSTILL, lasts_s=round(chance.uniform(0, 3), 3)
+    )
+    drawn = (silence, standstill, *(cut for slave in _SLAVES for cut in cuts(slave)))
+    return tuple(sorted(drawn, key=lambda trouble: trouble.at_s))
+
+
 @dataclass
 class History:
     """What came of one seed."""
 
+    seed: int
+    is_all_ack: bool
+    troubles: tuple[Trouble, ...] = ()
     elected_s: float | None = None
     successor_end: int = 0
     acked: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
@@ -39,9 +85,21 @@ class History:
     """What happened, line by line."""
 
     @property
+    def broken(self) -> str | None:
+        """The rule that did not hold, if any."""
+        lost = self.lost if self.is_all_ack else self.lost_after_election
+        rule = "S1" if self.is_all_ack else "S8"
+        return f"{rule}: acknowledged and not in the successor's log: {lost}" if lost else None
+
+    @property
     def lost(self) -> list[tuple[float, int]]:
         """Acknowledged, and not in the successor's log."""
         return [] if self.elected_s is None else [ack for ack in self.acked if ack[1] > self.successor_end]
+
+    @property
+    def switches(self) -> int:
+        """How often another took over."""
+        return int(self.elected_s is not None)
 
     @property
     def acked_after_election(self) -> bool:
@@ -55,11 +113,11 @@ class History:
 class World:
     """Time, what is to happen, and how clocks and messages go wrong."""
 
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self._longest_s = (1.0, 3.5)[seed % 2]
+    def __init__(self, history: History) -> None:
+        self.random = random.Random(history.seed + 1)
+        self._longest_s = (1.0, 3.5)[history.seed % 2]
         self.now_s = 0.0
-        self.history = History()
+        self.history = history
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
 
@@ -154,7 +212,7 @@ class Slave:
         self.log_end = 0
         self.is_master = False
         self._link = 0
-        self._sent_to = 0
+        self._sent_to = _NOT_LINKED
         self._free_s = self._acks_free_s = 0.0
 
     def connect(self) -> None:
@@ -170,7 +228,6 @@ class Slave:
                 self.push(self._master.log_end)
 
         self._master.when_awake(joined)
-        self._world.after(self._world.random.expovariate(0.7), lambda: self._cut(link))
 
     def push(self, log_end: int) -> None:
         """The master sends what is new, in order."""
@@ -190,11 +247,13 @@ class Slave:
         if link == self._link:
             self._master.on_ack(self, log_end)
 
-    def _cut(self, link: int) -> None:
-        if link != self._link:
+    def cut(self) -> None:
+        """Its connection breaks, if there is one."""
+        if self._sent_to == _NOT_LINKED or self.is_master:
             return
+        link = self._link
         self._link += 1
-        self._sent_to = 1 << 60
+        self._sent_to = _NOT_LINKED
         self._world.tell(f"slave {self.broker_id}", f"loses its connection at {self.log_end}")
         # The master sees it now or later, and the slave comes back.
         self._world.after(self._world.delay_s(), lambda: self._master.when_awake(lambda: self._left(link)))
@@ -240,8 +299,7 @@ class Master:
         self.log_end = 0
         self._waiting: list[int] = []
         self._asleep_to_s = 0.0
-        self._cut_from_s = world.random.uniform(0.5, 5)
-        world.after(world.random.uniform(0.2, 6), lambda: self._sleep(world.random.uniform(0, 3)))
+        self._is_heard = True
 
     @property
     def clock_s(self) -> float:
@@ -249,9 +307,13 @@ class Master:
 
     # The process, and its network to the controller.
 
-    def _sleep(self, seconds: float) -> None:
+    def stand_still(self, seconds: float) -> None:
         self._asleep_to_s = self._world.now_s + seconds
         self._world.tell("master", f"stands still for {seconds:.3f} s at {self.log_end}")
+
+    def fall_silent(self) -> None:
+        """From now on next to nothing of what is said reaches the controller, or comes back."""
+        self._is_heard = False
 
     def when_awake(self, act: Callable[[], None]) -> None:
         if self._world.now_s < self._asleep_to_s:
@@ -285,7 +347,7 @@ class Master:
         self._world.after(_ANSWER_S, lambda: self.when_awake(lambda: once(on_silence)))
 
     def _is_lost(self) -> bool:
-        return self._world.is_rarely(0.9 if self._world.now_s > self._cut_from_s else 0.1)
+        return self._world.is_rarely(0.1 if self._is_heard else 0.9)
 
     # What it does.
 
@@ -378,19 +440,35 @@ def run_history(
     make_right: type[AckRight] = AckRight,
     margin: float = MARGIN,
     takes_same_set: bool = True,
+    troubles: tuple[Trouble, ...] | None = None,
 ) -> History:
-    """One reign of replica 1, with replicas 2 and 3. Sends wait for all of the set, or for one slave."""
-    world = World(seed)
+    """One reign of replica 1, with replicas 2 and 3, with ``troubles`` only these of its own.
+
+    Sends wait for all of the set, or for one slave.
+    """
+    world = World(History(seed, is_all_ack, draw(random.Random(seed)) if troubles is None else troubles))
     members = frozenset(range(1, 2 + world.random.randrange(3)))
     controller = Controller(world, members, takes_same_set=takes_same_set)
     master = Master(
         world, controller, is_all_ack=is_all_ack, make_state=make_state, make_right=make_right, margin=margin
     )
-    for broker_id in (2, 3):
+    for broker_id in _SLAVES:
         slave = Slave(world, broker_id, master)
         master.slaves.append(slave)
         controller.slaves[broker_id] = slave
         world.after(world.delay_s(), slave.connect)
+    for trouble in world.history.troubles:
+        world.at(trouble.at_s, _act(trouble, master, controller))
     master.start()
     world.run()
     return controller.history
+
+
+def _act(trouble: Trouble, master: Master, controller: Controller) -> Callable[[], None]:
+    match trouble.kind:
+        case Kind.STANDSTILL:
+            return lambda: master.stand_still(trouble.lasts_s)
+        case Kind.SILENCE:
+            return master.fall_silent
+        case Kind.CUT:
+            return controller.slaves[trouble.slave].cut

@@ -4,19 +4,26 @@ import asyncio
 import errno
 import random
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tanist.broker.controlled.obeying import Obeying
 from tanist.broker.controlled.orders import MasterOrder, SlaveOrder
 from tanist.broker.controlled.status import ControlledStatus, HeldRole
 from tanist.broker.delays.table import DelayTable
+from tanist.broker.state import BrokerState
+from tanist.broker.tables_sink import TablesSink
 from tanist.broker.topics import TopicTable
 from tanist.broker.transactions.keeper import TransactionKeeper
-from tanist.errors import NoRole, NotWritable
+from tanist.errors import NoRole, NotWritable, ResponseError
 from tanist.ha.acceptor import Acceptor
+from tanist.model.data_version import DataVersion
+from tanist.model.offsets import QueueOffset
 from tanist.protocol import ResponseCode
+from tanist.protocol.ha_tables import OffsetEntry, TableKind, TablePiece, encode_entry, encode_piece
 from tanist.remoting import RemotingClient
 from tanist.store import MessageStore
 from tanist.store.epoch_file import FILE_NAME, decode_epochs
@@ -147,6 +154,82 @@ def test_a_new_master_takes_groups_back_that_stand_behind_the_end_of_its_log(tmp
             await broker.reign(3)
             found = [broker.state.offsets.find(group, TOPIC, 0) for group in ("behind", "ahead")]
             assert found == [1, 1]
+
+    asyncio.run(scenario())
+
+
+def test_a_new_master_has_the_offsets_that_it_was_told_before_the_log_came_up_to_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last master may have answered an order to move a group, for this broker said that it knows it."""
+    sinks: list[TablesSink] = []
+
+    def made(state: BrokerState, owns_offsets: Callable[[], bool]) -> TablesSink:
+        sinks.append(TablesSink(state, owns_offsets))
+        return sinks[-1]
+
+    monkeypatch.setattr("tanist.broker.following.TablesSink", made)
+
+    async def scenario() -> None:
+        async with role_broker(tmp_path) as broker:
+            await broker.reign(1)
+            assert await send(broker) == R.SUCCESS
+            await until(lambda: bool(bodies_of(broker)))
+            broker.state.offsets.commit("moved", TOPIC, 0, 1)
+            await broker.follow(2)
+            (sink,) = sinks
+            sink.begin()
+            told = TablePiece(
+                kind=TableKind.OFFSETS,
+                is_whole=True,
+                is_first=True,
+                is_last=True,
+                log_end=broker.state.store.log.log_end + 1,
+                version=DataVersion(),
+                entries=[encode_entry(OffsetEntry(f"{TOPIC}@moved", {0: QueueOffset(0)}))],
+            )
+            sink.apply(encode_piece(told))
+            assert broker.state.offsets.find("moved", TOPIC, 0) == 1
+            await broker.reign(3)
+            assert broker.state.offsets.find("moved", TOPIC, 0) == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_master_that_stops_calls_no_order_safe_while_it_answers_the_last_sends(tmp_path: Path) -> None:
+    told: list[ResponseError | None] = []
+
+    async def scenario() -> None:
+        async with role_broker(tmp_path) as broker:
+            await broker.reign(1, 2)
+            writer = broker.state.writer
+            close = writer.close
+
+            async def ask_and_close(grace_s: float) -> None:
+                writer.close = close
+                broker.state.table_safety.when_safe(told.append)
+                assert told == []
+                await close(grace_s)
+
+            writer.close = ask_and_close
+        (failure,) = told
+        assert failure is not None
+
+    asyncio.run(scenario())
+
+
+def test_a_new_master_has_saved_the_offsets_that_it_followed(tmp_path: Path) -> None:
+    """Killed in its first second, it comes back with the orders that its last master acknowledged."""
+
+    async def scenario() -> None:
+        async with role_broker(tmp_path) as broker:
+            await broker.follow(1)
+            offsets = broker.state.offsets
+            table = msgspec.structs.replace(offsets.table(), offset_table={f"{TOPIC}@moved": {0: 0}})
+            offsets.follow(table)
+            assert offsets.is_dirty
+            await broker.reign(2)
+            assert not offsets.is_dirty
 
     asyncio.run(scenario())
 

@@ -165,6 +165,18 @@ def test_orders_that_a_slave_gave_while_it_was_read_are_not_lost(pair: _Pair) ->
     assert [order.order_id for order in pair.slave.resets.orders()] == ["ours", "theirs"]
 
 
+def test_a_deposed_master_forgets_the_orders_that_its_successor_never_had(pair: _Pair) -> None:
+    lost, of_slave = _order("lost"), _order("given while it was read")
+    of_slave.is_of_slave = True
+    pair.slave.resets.follow([lost.saved()], [], is_ours=False)
+    pair.slave.resets.add(of_slave, now_ms=5)
+    pair.master.resets.add(_order("theirs", ResetState.WAITING), now_ms=5)
+    assert "Billing" in pair.slave.resets.watched_groups
+    pair.move()
+    assert [order.order_id for order in pair.slave.resets.orders()] == ["given while it was read", "theirs"]
+    assert "Billing" not in pair.slave.resets.watched_groups
+
+
 def test_mappings_and_what_groups_are_forbidden_come_along(pair: _Pair) -> None:
     pair.master.topics.table = msgspec.structs.replace(
         pair.master.topics.table, mappings={"TBW102": {"scope": "s"}}
@@ -582,3 +594,22 @@ def test_what_was_taken_over_is_saved_and_survives_a_restart(pair: _Pair, tmp_pa
     assert (again.groups.table, again.offsets.table()) == expected
     assert again.topics.table == pair.master.topics.table
     assert again.delays.levels.next_offset(3) == 9
+
+
+def test_a_slave_is_asked_behind_all_that_has_changed_before(pair: _Pair) -> None:
+    pair.move()
+    pair.master.offsets.commit("Billing", "Orders", 0, 17)
+    pair.feed.ask(5)
+    pair.master.offsets.commit("Billing", "Orders", 0, 18)
+    asked: list[int] = []
+    while (change := pair.feed.take()) is not None:
+        asked.append(pair.sink.apply(change))
+        if asked[-1]:
+            assert pair.slave.offsets.find("Billing", "Orders", 0) == 18
+    assert [number for number in asked if number] == [5]
+
+
+def test_a_slave_that_comes_while_somebody_waits_is_asked_too(pair: _Pair) -> None:
+    pair.master.table_safety.asked = 3
+    pair.connect()
+    assert pair.move()[-1].question == 3

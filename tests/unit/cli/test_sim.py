@@ -16,6 +16,7 @@ def test_a_few_histories_are_counted_and_sound() -> None:
     told = json.loads(done.stdout)
     assert told["histories"] == 3 * len(WORLDS)
     assert told["broken"] == []
+    assert told["coreSeconds"] > 0
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -30,7 +31,8 @@ def test_a_trace_is_the_story_of_one_seed() -> None:
     done = CliRunner().invoke(command.sim, ["--world", "reading", "--seed", "7", "--trace"])
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("reading seed 7: all rules held\n")
-    assert len(done.stdout.splitlines()) == 1 + len(tell("reading", 7).transcript)
+    story = tell("reading", 7)
+    assert len(done.stdout.splitlines()) == 1 + len(story.troubles) + len(story.transcript)
 
 
 def test_what_befell_a_group_is_told_with_its_story() -> None:

@@ -91,11 +91,15 @@ class _Feed:
         self._fault = fault
         self.changes: list[bytes] = []
         self.is_closed = False
+        self.held_count = 0
 
     def take(self) -> bytes | None:
         if self._fault is not None:
             raise self._fault
         return self.changes.pop(0) if self.changes else None
+
+    def on_held(self) -> None:
+        self.held_count += 1
 
     def close(self) -> None:
         self.is_closed = True
@@ -104,11 +108,17 @@ class _Feed:
 class _Master:
     """One connection, and the slave that it talks to."""
 
-    def __init__(self, make_feed: Callable[[Callable[[], None]], TableFeed] | None = None) -> None:
+    def __init__(
+        self,
+        make_feed: Callable[[Callable[[], None]], TableFeed] | None = None,
+        *,
+        bytes_per_second: int = 0,
+    ) -> None:
         self.log = _Log()
         self.keeper = _Keeper(self.log)
         source: LogSource = self.log
-        self.connection = SlaveConnection(self.keeper, Sending(source, Crcs(), make_feed, 0))
+        sending = Sending(source, Crcs(), make_feed, bytes_per_second)
+        self.connection = SlaveConnection(self.keeper, sending)
         self.transport = FakeTransport()
         self.slave = SlaveSide(Bytes())
 
@@ -161,6 +171,39 @@ def test_a_slave_that_catches_up_rests_only_while_messages_come_in(
         master.end()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("beside", ["nothing", "changes of tables", "notes"])
+def test_what_leaves_in_a_second_is_bounded_with_all_that_is_not_the_log(beside: str) -> None:
+    """The log grows by a byte a millisecond: each on its own would be mostly header, ten times the bound."""
+    seconds, bound = 5, 5_000
+
+    async def run() -> tuple[int, int]:
+        feed = _Feed()
+        wakes: list[Callable[[], None]] = []
+        master = _Master(lambda wake: (wakes.append(wake), feed)[1], bytes_per_second=bound)
+        master.talk()
+        sent_before = master.keeper.side.link.sent_to
+        for count in range(seconds * 1000):
+            master.log.data += b"x"
+            master.connection.push()
+            if count % 100 == 0 and beside == "changes of tables":
+                feed.changes.append(bytes(200))
+                wakes[0]()
+            elif count % 100 == 0 and beside == "notes":
+                master.connection.send_note(bytes(200))
+            await asyncio.sleep(0.001)
+        written = len(master.transport.written)
+        of_log = master.keeper.side.link.sent_to - sent_before
+        master.end()
+        return written, of_log
+
+    written, of_log = run_virtually(run())
+    # A tenth of a second is there in the beginning, and one frame may go below.
+    assert written <= bound * (seconds + 0.1) + 1000
+    # Yet the log gets what the rest leaves it.
+    assert written >= bound * (seconds - 0.5)
+    assert of_log >= 0.9 * seconds * 1000
 
 
 def test_a_link_that_is_closed_takes_nothing_more_from_the_log() -> None:

@@ -17,6 +17,7 @@ from tanist.protocol.ha_link import (
     Heartbeat,
     Note,
     TableChange,
+    TablesHeld,
     bytes_needed,
     decode_frames,
     encode_ack,
@@ -24,6 +25,7 @@ from tanist.protocol.ha_link import (
     encode_heartbeat,
     encode_note,
     encode_table_change,
+    encode_tables_held,
 )
 
 BODY = b"raw bytes of the log"
@@ -187,3 +189,10 @@ def test_what_a_peer_would_refuse_is_not_sent() -> None:
         encode_ack(ACK._replace(log_offset=LogOffset(-1)))
     with pytest.raises(LocalProtocolError):
         encode_heartbeat(HEARTBEAT._replace(epoch=-1))
+
+
+def test_a_slave_says_up_to_which_question_it_has_the_tables() -> None:
+    frame = encode_tables_held(7)
+    assert _decode(frame, FROM_SLAVE) == [TablesHeld(7)]
+    with pytest.raises(RemoteProtocolError, match="this side of the link can not send"):
+        _decode(frame, FROM_MASTER)

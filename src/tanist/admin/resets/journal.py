@@ -14,6 +14,7 @@ import msgspec
 from tanist.admin.resets.plan import Plan
 from tanist.admin.resets.refused import ResetRefused
 from tanist.clock import Clock, SystemClock
+from tanist.protocol.java_json import BAD_JSON
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -72,7 +73,7 @@ class Journal:
         data = path.read_bytes() if path.exists() else b""
         try:
             entries, self._end = read_lines(data)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_JSON as error:
             raise ResetRefused(f"{path} can not be read: {error}; move it away to begin anew") from error
         self.brokers = fold(entry for entry in entries if entry.plan_id == plan.plan_id)
 

@@ -16,6 +16,7 @@ from tanist.broker.message_filter import condition_of
 from tanist.broker.resets import carrying as resets
 from tanist.broker.slave_consume.relay_rules import is_stock
 from tanist.broker.state import BrokerState
+from tanist.clock import steady_ms
 from tanist.errors import ResponseError
 from tanist.model.names import shown
 from tanist.model.topics import TopicConfig, TopicSysFlag, retry_topic
@@ -62,9 +63,8 @@ def on_lost(state: BrokerState, connection: Connection) -> None:
 
 def on_tick(state: BrokerState) -> None:
     """Forget silent clients and locks that nobody renewed. To be called every few seconds."""
-    now_ms = state.clock.now_ms()
-    state.locks.on_tick(now_ms)
-    _carry_out(state, state.clients.on_tick(now_ms))
+    state.locks.on_tick(steady_ms(state.clock))
+    _carry_out(state, state.clients.on_tick(state.clock.now_ms()))
 
 
 def on_readable(state: BrokerState) -> None:
@@ -139,7 +139,7 @@ class ClientHandler:
             wanted.consumer_group,
             wanted.queues,
             client_id=wanted.client_id,
-            now_ms=self._state.clock.now_ms(),
+            now_ms=steady_ms(self._state.clock),
         )
         return command.reply(body=encode_body(LockedQueues(queues=held)))
 

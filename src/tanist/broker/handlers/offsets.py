@@ -94,8 +94,9 @@ class OffsetHandler:
             )
         if self._state.resets.watched:
             visit = resets.Visit(group, topic, request.queue_id, connection)
-            is_one_way = command.is_one_way
-            if not resets.may_commit(self._state, visit, request.consumer_offset, is_one_way=is_one_way):
+            is_one_way, offset = command.is_one_way, request.consumer_offset
+            client_id = request.client_id
+            if not resets.may_commit(self._state, visit, offset, is_one_way=is_one_way, client_id=client_id):
                 # As RocketMQ 5 answers while a reset is pending.
                 return command.reply(
                     remark="passed over: the group is being moved, and you have yet to follow"

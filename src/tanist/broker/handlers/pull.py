@@ -29,6 +29,7 @@ from tanist.broker.resets.corrections import Place
 from tanist.broker.resets.watch import OrderWatch
 from tanist.broker.slave_consume.relay_rules import is_stock, pull_again
 from tanist.broker.state import BrokerState
+from tanist.clock import steady_ms
 from tanist.errors import ResponseError
 from tanist.model.subscription import SubscriptionData
 from tanist.protocol.codes import RequestCode, ResponseCode
@@ -315,7 +316,7 @@ class PullHandler:
         return min(request.suspend_timeout_ms, most_ms)
 
     def _now_ms(self) -> int:
-        return int(self._state.clock.monotonic_s() * 1000)
+        return steady_ms(self._state.clock)
 
     def _set_timer(self) -> None:
         """Wake up when the next parked pull has waited long enough; one timer serves all."""

@@ -6,10 +6,11 @@ What is ordered is decided and written down in ``broker/resets``; here it is ask
 import logging
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
+from tanist.broker.late import send_failure, send_late
 from tanist.broker.offsets import check_client_may_commit
 from tanist.broker.queue_look import queue_bounds
 from tanist.broker.resets.carrying import carry_out, offset_table
@@ -68,7 +69,7 @@ class ResetHandler:
 
     # RocketMQ's
 
-    def reset_by_time(self, command: Command, connection: Connection) -> Command:
+    def reset_by_time(self, command: Command, connection: Connection) -> Command | None:
         """Move a group to a time, to the end, or in one queue to an offset."""
         request = command.header(ResetOffsetRequest)
         group, topic = request.group, request.topic
@@ -112,12 +113,14 @@ class ResetHandler:
             if is_offline
             else None
         )
-        body = encode_body(offset_table(order.watch, self._state.settings.broker_name))
-        return command.reply(body=body, remark=remark)
+        body = encode_body(offset_table(self._state, order.watch))
+        return self._answer_when_safe(
+            command, connection, order, lambda asked: asked.reply(body=body, remark=remark)
+        )
 
     # Ours
 
-    def apply(self, command: Command, connection: Connection) -> Command:
+    def apply(self, command: Command, connection: Connection) -> Command | None:
         request = command.header(ApplyResetRequest)
         targets = decode_java_json(command.body, QueueTargets).targets
         if not _ORDER_ID.fullmatch(request.order_id):
@@ -152,9 +155,9 @@ class ResetHandler:
                 *(caller, request.topic, request.group, END, str(request.is_forced).lower()),
             )
         taken = self._take(order)
-        return command.reply(body=encode_body(taken.view()))
+        return self._answer_when_safe(command, connection, taken, _view_of(taken))
 
-    def decide(self, command: Command, connection: Connection) -> Command:
+    def decide(self, command: Command, connection: Connection) -> Command | None:
         request = command.header(DecideResetRequest)
         decision = Decision(
             order_id=request.order_id,
@@ -168,7 +171,7 @@ class ResetHandler:
         order = self._state.resets.decide(decision, self._state.clock.now_ms())
         if request.is_approved:
             self._apply_approved(order)
-        return command.reply(body=encode_body(order.view()))
+        return self._answer_when_safe(command, connection, order, _view_of(order))
 
     def receipt(self, command: Command, connection: Connection) -> Command:
         """A client of ours tells what it did, on the connection on which it is a member."""
@@ -198,9 +201,40 @@ class ResetHandler:
 
     # Within
 
+    def _answer_when_safe(
+        self,
+        command: Command,
+        connection: Connection,
+        order: ResetOrder,
+        answer: Callable[[Command], Command],
+    ) -> Command | None:
+        """Nobody is told that an order is given, or is done, which a switch may take back.
+
+        None if that is not known yet: the answer comes later then.
+        """
+        request, found = command.without_content(), list[ResponseError | None]()
+        is_late = False
+
+        def done(failure: ResponseError | None) -> None:
+            if not is_late:
+                found.append(failure)
+            elif failure is None:
+                send_late(request, connection, answer(request))
+            else:
+                send_failure(request, connection, _of_order(order, failure))
+
+        self._state.table_safety.when_safe(done)
+        if not found:
+            is_late = True
+            return None
+        if found[0] is not None:
+            raise _of_order(order, found[0])
+        return answer(command)
+
     def _take(self, order: ResetOrder) -> ResetOrder:
         """Take an order in and, unless it waits or was there, apply it."""
         state, now = self._state, moment_of(self._state.clock)
+        order.is_of_slave = state.settings.is_slave
         taken = state.resets.add(order, now.wall_ms)
         if taken is not order or order.is_waiting:
             return taken
@@ -326,6 +360,15 @@ class ResetHandler:
         if self._state.settings.acl_enable:
             return command.ext.get(ACCESS_KEY) or f"trusted address {host_of(connection.peer)}"
         return said
+
+
+def _view_of(order: ResetOrder) -> Callable[[Command], Command]:
+    return lambda request: request.reply(body=encode_body(order.view()))
+
+
+def _of_order(order: ResetOrder, failure: ResponseError) -> ResponseError:
+    state = order.record.state.value
+    return ResponseError(failure.code, f"order {order.order_id} is {state} at this broker: {failure.remark}")
 
 
 def _is_exact(request: ResetOffsetRequest) -> bool:

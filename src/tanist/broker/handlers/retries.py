@@ -4,6 +4,7 @@ import itertools
 
 from tanist.broker.retries import copy_to_retry, max_retries, retry_delay_level, to_dead_letter
 from tanist.broker.state import BrokerState
+from tanist.clock import steady_ms
 from tanist.errors import DiskFull, NotWritable, ProtocolError, ResponseError
 from tanist.model.groups import SubscriptionGroupConfig
 from tanist.model.message import Appended, Message, is_queued
@@ -32,7 +33,7 @@ def redirect(
     """
     group = state.groups.require(message.topic.removeprefix(RETRY_PREFIX))
     limit = max_retries(group, request.max_reconsume_times, client_version=client_version)
-    is_ordered = state.locks.is_any_held(group.group_name, state.clock.now_ms())
+    is_ordered = state.locks.is_any_held(group.group_name, steady_ms(state.clock))
     if not is_ordered and message.reconsume_times <= limit:
         return message
     topic = state.topics.ensure_dead_letter_topic(group.group_name)

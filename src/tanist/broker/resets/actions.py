@@ -12,11 +12,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TellClient:
-    """Send a client the order, but for the queues ``spared``."""
+    """Send a client the order, but for the queues ``moved``, where it is already.
+
+    In the queues ``spared`` it goes to where the group stands by now.
+    """
 
     watch: "OrderWatch"
     client: Client
     spared: frozenset[int] = frozenset()
+    moved: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

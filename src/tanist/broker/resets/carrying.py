@@ -38,8 +38,8 @@ def carry_out(state: BrokerState, actions: Sequence[Action]) -> None:
     frames = _Frames(state)
     for action in actions:
         match action:
-            case TellClient(watch, client, spared):
-                client.connection.send(frames.order(watch, client, spared))
+            case TellClient(client=client):
+                client.connection.send(frames.order(action))
             case AskStanding(watch, client):
                 _ask(state, watch, client)
             case WakePulls(watch):
@@ -98,9 +98,11 @@ class Visit(NamedTuple):
     connection: ClientConnection
 
 
-def may_commit(state: BrokerState, visit: Visit, offset: int, *, is_one_way: bool) -> bool:
+def may_commit(
+    state: BrokerState, visit: Visit, offset: int, *, is_one_way: bool, client_id: str | None = None
+) -> bool:
     """Whether a commit counts in a group that is being moved."""
-    commit = Commit(visit.connection, visit.queue_id, offset, is_one_way)
+    commit = Commit(visit.connection, visit.queue_id, offset, is_one_way, client_id)
     counts = True
     for watch in _watches(state, visit):
         is_taken, actions = watch.may_commit(commit, moment_of(state.clock), _find_member(state, visit))
@@ -149,14 +151,14 @@ class _Frames:
     """The orders of one call as bytes, each made once: they go to all members alike."""
 
     def __init__(self, state: BrokerState) -> None:
-        self._broker_name = state.settings.broker_name
-        self._made: dict[tuple[str, bool, frozenset[int]], bytes] = {}
+        self._state = state
+        self._made: dict[tuple[str, bool, frozenset[int], frozenset[int]], bytes] = {}
 
-    def order(self, watch: OrderWatch, client: Client, spared: frozenset[int]) -> bytes:
-        is_list = client.language == Language.CPP.name
-        key = (watch.order_id, is_list, spared)
+    def order(self, told: TellClient) -> bytes:
+        watch, is_list = told.watch, told.client.language == Language.CPP.name
+        key = (watch.order_id, is_list, told.spared, told.moved)
         if key not in self._made:
-            table = offset_table(watch, self._broker_name, spared)
+            table = offset_table(self._state, watch, spared=told.spared, moved=told.moved)
             self._made[key] = _order_frame(watch, table, is_list=is_list)
         return self._made[key]
 
@@ -175,16 +177,24 @@ def _find_member(state: BrokerState, visit: Visit) -> FindMember:
     return lambda: state.clients.member_at(visit.group, visit.connection)
 
 
-def offset_table(watch: OrderWatch, broker_name: str, spared: frozenset[int] = frozenset()) -> OffsetTable:
-    """The targets of an order, but for the queues ``spared``."""
+def offset_table(
+    state: BrokerState,
+    watch: OrderWatch,
+    *,
+    spared: frozenset[int] = frozenset(),
+    moved: frozenset[int] = frozenset(),
+) -> OffsetTable:
+    """The targets of an order, without the queues ``moved``; in those ``spared`` where the group stands."""
+    topic, broker_name = watch.topic, state.settings.broker_name
+    stands = {queue_id: state.offsets.find(watch.group, topic, queue_id) for queue_id in spared}
     return OffsetTable(
         offset_table=ObjectKeyed(
             {
-                MessageQueue(topic=watch.topic, broker_name=broker_name, queue_id=queue_id): QueueOffset(
-                    target
+                MessageQueue(topic=topic, broker_name=broker_name, queue_id=queue_id): QueueOffset(
+                    target if (stood := stands.get(queue_id)) is None else stood
                 )
                 for queue_id, target in watch.targets.items()
-                if queue_id not in spared
+                if queue_id not in moved
             }
         )
     )
@@ -198,6 +208,7 @@ def _order_frame(watch: OrderWatch, table: OffsetTable, *, is_list: bool) -> byt
         timestamp_ms=watch.timestamp_ms,
         is_force=watch.is_forced,
         order_id=watch.order_id,
+        applied_ms=watch.applied_ms,
     )
     return encode_command(
         Command.request(

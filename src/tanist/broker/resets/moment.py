@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tanist.clock import Clock
+from tanist.clock import Clock, steady_ms
 
 LONG_AGO_MS = -1_000_000_000
 """On the steady clock: before anything for which somebody could still be waited."""
@@ -16,4 +16,4 @@ class Moment(NamedTuple):
 
 
 def moment_of(clock: Clock) -> Moment:
-    return Moment(clock.now_ms(), int(clock.monotonic_s() * 1000))
+    return Moment(clock.now_ms(), steady_ms(clock))

@@ -47,6 +47,8 @@ class ResetOrder:
     are_offsets_saved: bool = True
     queue_id: int = -1
     """The only queue of an order by time; -1 for all."""
+    is_of_slave: bool = False
+    """Whether it was given while this broker was read in its master's place, which does not know it."""
     superseded: frozenset[int] = frozenset()
     """Queues that another order has taken over, while this one goes on with the others."""
     watch: OrderWatch | None = None
@@ -56,6 +58,10 @@ class ResetOrder:
         return self.record.order_id
 
     @property
+    def queue_ids(self) -> frozenset[int]:
+        return frozenset(wanted.queue_id for wanted in self.record.targets)
+
+    @property
     def is_waiting(self) -> bool:
         return self.record.state is ResetState.WAITING
 
@@ -63,6 +69,15 @@ class ResetOrder:
     def is_missing_somebody(self) -> bool:
         """Whether a client that is known has not followed."""
         return self.watch is not None and any(receipt.is_open for receipt in self.watch.receipts)
+
+    @property
+    def is_judging(self) -> bool:
+        """Whether members of which nothing is known are to be judged by what they do.
+
+        So it is before there is a watch: an order is on disk before it changes anything.
+        """
+        is_applied = self.record.state is ResetState.APPLIED
+        return is_applied if self.watch is None else self.watch.is_judging
 
     def view(self, *, has_queues: bool = True) -> ResetOrderView:
         if self.watch is None:
@@ -96,6 +111,7 @@ class ResetOrder:
             is_server_side=standing.is_server_side,
             timestamp_ms=self.timestamp_ms,
             is_forced=self.record.is_forced,
+            applied_ms=self.record.applied_ms,
             applied_at_ms=now.steady_ms,
             judges_until_ms=now.steady_ms + PATIENCE_MS,
             is_model_known=standing.is_model_known,
@@ -111,8 +127,9 @@ class ResetOrder:
             is_server_side=self.is_server_side,
             are_offsets_saved=self.are_offsets_saved,
             queue_id=self.queue_id,
+            is_of_slave=self.is_of_slave,
             superseded=sorted(self.superseded),
-            is_judging=self.watch is not None and self.watch.is_judging,
+            is_judging=self.is_judging,
         )
 
     @classmethod
@@ -125,6 +142,7 @@ class ResetOrder:
             is_server_side=saved.is_server_side,
             are_offsets_saved=saved.are_offsets_saved,
             queue_id=saved.queue_id,
+            is_of_slave=saved.is_of_slave,
             superseded=frozenset(saved.superseded),
         )
         if view.state in (ResetState.APPLIED, ResetState.EXPIRED):
@@ -143,6 +161,7 @@ class ResetOrder:
                 is_server_side=saved.is_server_side,
                 timestamp_ms=saved.timestamp_ms,
                 is_forced=view.is_forced,
+                applied_ms=view.applied_ms,
                 # Who was told before the start is told again, and until then nothing of it is held back.
                 judges_until_ms=None if saved.is_judging else LONG_AGO_MS,
                 is_model_known=view.is_broadcast or bool(view.receipts or view.before),

@@ -28,6 +28,8 @@ class SavedOrder(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     are_offsets_saved: bool = False
     """Whether the file of offsets has had those of the order since it was applied."""
     queue_id: int = -1
+    is_of_slave: bool = False
+    """Whether it was given while this broker was read in its master's place."""
     superseded: list[int] = []
     """Queues that another order has taken over."""
     is_judging: bool = False

@@ -35,7 +35,7 @@ class Receipt:
     seen: set[int] = field(default_factory=set[int])
     """Those in which it has done something since it was told."""
     spared: frozenset[int] = frozenset()
-    """Those to which it was not sent when it came back, because the group has been there since."""
+    """Those in which it was sent to where the group stood when it came back, and not to the target."""
     stood: frozenset[int] = frozenset()
     """Those whose last pull before it was told had ended at the target."""
     asked_at_ms: int = LONG_AGO_MS

@@ -9,7 +9,8 @@ targets. If they have only some queues in common, the first one goes on with the
 was compared with what the first one had set, or it is refused as any other that is late.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -68,10 +69,7 @@ class OrderTable:
         self.wakers: list[Callable[[OrderWatch], None]] = []
         """Wake the pulls that wait in the queues of an order."""
         for each in () if saved is None else saved.orders:
-            order = ResetOrder.restored(each)
-            self._orders[order.order_id] = order
-            if order.watch is not None and order.record.state is ResetState.APPLIED:
-                self._watch(order.watch)
+            self._restore(each)
 
     def find(self, order_id: str) -> ResetOrder | None:
         return self._orders.get(order_id)
@@ -135,13 +133,14 @@ class OrderTable:
         )
         self._note(AuditEvent.APPLIED, order, now.wall_ms)
         order.are_offsets_saved = standing.is_broadcast
-        self._save_or_undo(order, was)
-        if not standing.is_broadcast:
-            try:
-                standing.move({wanted.queue_id: wanted.target for wanted in was.targets})
-            except ResponseError:
-                self._forget(order, was)
-                raise
+        with self._taking_queues(order):
+            self._save_or_undo(order, was)
+            if not standing.is_broadcast:
+                try:
+                    standing.move({wanted.queue_id: wanted.target for wanted in was.targets})
+                except ResponseError:
+                    self._forget(order, was)
+                    raise
         actions = self._supersede(order, now)
         watch = order.make_watch(standing, now)
         self._watch(watch)
@@ -234,11 +233,20 @@ class OrderTable:
                 self._unwatch(watch)
         return actions
 
-    def follow(self, orders: Iterable[SavedOrder], gone: Iterable[str], *, is_ours: bool) -> None:
-        """Take a master's orders over, to know them as its successor; ours stay beside them.
+    def follow(
+        self, orders: Collection[SavedOrder], gone: Iterable[str], *, is_ours: bool, is_whole: bool = False
+    ) -> None:
+        """Take a master's orders over, to know them as its successor.
 
-        While groups are moved by this broker (``is_ours``) what it knows of an order is newer.
+        While groups are moved by this broker (``is_ours``) what it knows of an order is newer. If they are
+        all that the master has (``is_whole``), others were given when this broker was master, and lost with
+        that: they are to be given again, and are not known till then. Those given while it was read stay: the
+        master has their offsets.
         """
+        if is_whole:
+            told = {saved.view.order_id for saved in orders}
+            known = self._orders.values()
+            gone = [it.order_id for it in known if it.order_id not in told and not it.is_of_slave]
         for saved in orders:
             known = self._orders.get(saved.view.order_id)
             if known is not None and is_ours:
@@ -246,11 +254,8 @@ class OrderTable:
             if known is not None and known.watch is not None:
                 self._unwatch(known.watch)
             # The offsets come from the master too, in a table of their own.
-            order = ResetOrder.restored(msgspec.structs.replace(saved, are_offsets_saved=True))
-            self._orders[order.order_id] = order
-            if order.watch is not None and order.record.state is ResetState.APPLIED:
-                self._watch(order.watch)
-            self._changed(order)
+            theirs = msgspec.structs.replace(saved, are_offsets_saved=True, is_of_slave=False)
+            self._changed(self._restore(theirs))
         for order_id in () if is_ours else gone:
             if (order := self._orders.pop(order_id, None)) is not None and order.watch is not None:
                 self._unwatch(order.watch)
@@ -298,9 +303,42 @@ class OrderTable:
             self._orders.pop(order.order_id, None)
             self._tell_watchers(order.order_id)
 
+    def _restore(self, saved: SavedOrder) -> ResetOrder:
+        """An order that is known from before, or from elsewhere, goes on with the queues that it has left."""
+        order = self._orders[saved.view.order_id] = ResetOrder.restored(saved)
+        if order.watch is not None and order.watch.targets and order.record.state is ResetState.APPLIED:
+            self._watch(order.watch)
+        return order
+
+    @contextmanager
+    def _taking_queues(self, newer: ResetOrder) -> Generator[None]:
+        """Note in the orders before that this one has their queues, unless it does not come to pass.
+
+        It is saved with all of them: after a crash nobody is told the old ones any more.
+        """
+        record, queues = newer.record, newer.queue_ids
+        before = {
+            order.order_id: order.superseded
+            for order in self._orders.values()
+            if (order.record.group, order.record.topic) == (record.group, record.topic)
+            and order is not newer
+            and order.watch is not None
+            and not queues.isdisjoint(order.watch.targets)
+        }
+        for order_id, superseded in before.items():
+            self._orders[order_id].superseded = superseded | queues
+            self._saving.touch(order_id)
+        try:
+            yield
+        except ResponseError:
+            for order_id, superseded in before.items():
+                self._orders[order_id].superseded = superseded
+                self._saving.touch(order_id)
+            raise
+
     def _supersede(self, newer: ResetOrder, now: Moment) -> list[Action]:
         key = (newer.record.group, newer.record.topic)
-        queues = frozenset(wanted.queue_id for wanted in newer.record.targets)
+        queues = newer.queue_ids
         actions: list[Action] = []
         for watch in [*self.watched.get(key, ())]:
             if queues.isdisjoint(watch.targets):
@@ -319,7 +357,6 @@ class OrderTable:
                 actions += watch.supersede(newer.order_id)
                 self._unwatch(watch)
             else:
-                order.superseded |= queues & watch.targets.keys()
                 actions += watch.give_up(queues, newer.order_id, now)
             self._changed(order)
         return actions

@@ -25,9 +25,10 @@ to do. One that does not answer has confirmed when ``PATIENCE_MS`` are over and 
 seen meanwhile, one at least, has moved. A queue that another member was seen to read from its target is no
 longer one of those it was taken from, whether that member was told or came later.
 
-**Who comes back** and has not followed is told once more. In clustering mode it is not sent to queues in
-which anybody was seen at the target since, for that would take the group back from where it has come; nor is
-one told that has failed.
+**Who comes back** and has not followed is told once more. In clustering mode it is sent to where the group
+stands by now, and not to the target, in queues in which anybody was seen at the target since: the target
+would take the group back from where it has come, and untold it would go on where it had been itself. One that
+has failed is not told.
 
 It has failed when it goes on elsewhere, by a pull or a commit, more than ``PATIENCE_MS`` after it was told; a
 proof that comes later still counts. One that does nothing stays told.
@@ -76,6 +77,8 @@ class Commit:
     offset: int
     is_one_way: bool
     """Clients of RocketMQ want no answer, and its tools do."""
+    client_id: str | None = None
+    """Members of ours say who they are, and tools do not."""
 
 
 @dataclass(slots=True, eq=False)
@@ -93,6 +96,8 @@ class OrderWatch:
     """Whether clients are told by the answers to their pulls, and nothing is sent to them."""
     timestamp_ms: int = -1
     is_forced: bool = False
+    applied_ms: int = 0
+    """On the clock that people read."""
     applied_at_ms: int = LONG_AGO_MS
     judges_until_ms: int | None = LONG_AGO_MS
     """Until then members of which nothing is known are judged by what they do. Both on the steady clock.
@@ -161,6 +166,9 @@ class OrderWatch:
             receipt.state = ReceiptState.PENDING
         if receipt.is_open:
             receipt.reason = "it left before it had moved"
+            if self._is_here(receipt.client_id):
+                # It has come on another connection, and its last words on this one came after that.
+                self.receipts.remove(receipt)
         return True
 
     # What clients do
@@ -172,7 +180,8 @@ class OrderWatch:
         if target is None or self.is_broadcast or place in self._at_target:
             return True, []
         receipt = self._by_connection.get(commit.connection)
-        if commit.offset == target:
+        is_spared = receipt is not None and commit.queue_id in receipt.spared
+        if commit.offset == target and not is_spared:
             moved = (
                 self._stranger_moved(find_member(), commit.queue_id, now)
                 if receipt is None
@@ -277,6 +286,9 @@ class OrderWatch:
             target = self.targets.get(queue.queue_id)
             if target is None:
                 continue
+            if queue.new_offset != target and queue.queue_id in receipt.spared:
+                self._at_target.add((client.connection, queue.queue_id))
+                continue
             if queue.new_offset != target:
                 return self._fail(
                     receipt, f"it went to {queue.new_offset} in queue {queue.queue_id}, and not to {target}"
@@ -285,7 +297,8 @@ class OrderWatch:
             self._at_target.add((client.connection, queue.queue_id))
         if was_confirmed:
             return []
-        receipt.reason = "" if receipt.queues else "it has none of the queues"
+        if not receipt.spared:
+            receipt.reason = "it has none of the queues"
         return self._confirm(receipt, now)
 
     def on_tick(self, now: Moment) -> list[Action]:
@@ -354,6 +367,10 @@ class OrderWatch:
     def _judges(self, now: Moment) -> bool:
         return self.judges_until_ms is not None and now.steady_ms <= self.judges_until_ms
 
+    def _is_here(self, client_id: str) -> bool:
+        """Whether a client is known on a connection that there is."""
+        return any(it.client_id == client_id and it.connection is not None for it in self.receipts)
+
     def _add(self, client: Client) -> Receipt | None:
         """None if there are too many: it is counted, in a last receipt of nobody, and not told."""
         if len(self.receipts) >= MAX_RECEIPTS:
@@ -392,13 +409,13 @@ class OrderWatch:
             return self._tell(receipt, client, now, is_active=is_active)
         if receipt.state is ReceiptState.FAILED:
             return []
-        self._at_target |= {(client.connection, queue_id) for queue_id in receipt.queues}
         had = self.targets.keys() if receipt.owned is None else receipt.owned
-        if had <= self._reached:
-            receipt.reason = "its queues went to others"
-            return self._confirm(receipt, now)
-        spared = frozenset(self._reached)
-        return self._tell(receipt, client, now, is_active=is_active, spared=spared)
+        self._at_target |= {(client.connection, queue_id) for queue_id in receipt.queues}
+        spared = frozenset(self._reached - receipt.queues.keys())
+        actions = self._tell(receipt, client, now, is_active=is_active, spared=spared)
+        if had <= self._reached and receipt.is_open:
+            receipt.owned, receipt.reason = set(), "its queues went to others"
+        return actions
 
     def _tell(
         self,
@@ -428,7 +445,10 @@ class OrderWatch:
         if self.is_broadcast and receipt.says_itself:
             # Which queues it has is known, and where it stood it says in its receipt.
             return [TellClient(self, client)]
-        return [AskStanding(self, client), TellClient(self, client, spared)]
+        moved = frozenset[int]() if self.is_broadcast else frozenset(receipt.queues)
+        # Clients of RocketMQ stop for ten seconds at every order, one for no queue too.
+        is_left = not moved or not moved >= self.targets.keys()
+        return [AskStanding(self, client), *([TellClient(self, client, spared, moved)] if is_left else [])]
 
     def _tell_stranger(self, client: Client | None, now: Moment) -> list[Action]:
         """Of a member that is not known, and goes on elsewhere."""
@@ -467,6 +487,8 @@ class OrderWatch:
             if not self._judges(now):
                 return True, []
             return False, self._tell_stranger(client, now)
+        if commit.client_id is not None:
+            return self._may_go_ahead(commit.client_id, now), []
         # A client may commit on another connection than the one on which it is a member.
         host = host_of(commit.connection.peer)
         is_likely_a_client = commit.is_one_way and any(
@@ -476,6 +498,14 @@ class OrderWatch:
             for receipt in self.receipts
         )
         return not is_likely_a_client, []
+
+    def _may_go_ahead(self, client_id: str, now: Moment) -> bool:
+        """Whether a commit counts that comes on a new connection ahead of the heartbeat.
+
+        With the heartbeat its client is told; what it commits before that it can not have meant.
+        """
+        known = [receipt for receipt in self.receipts if receipt.client_id == client_id]
+        return not (any(receipt.is_open for receipt in known) if known else self._judges(now))
 
     def _moved(self, receipt: Receipt, queue_id: int, now: Moment) -> list[Action]:
         receipt.moved(queue_id, self.targets[queue_id])

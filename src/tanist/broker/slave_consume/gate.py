@@ -18,6 +18,7 @@ from tanist.broker.slave_consume.live_view import NOBODY, LiveView, bounded
 from tanist.broker.slave_consume.permitted import Permitted
 from tanist.broker.slave_consume.relay_rules import is_stock, reads_elsewhere
 from tanist.broker.state import BrokerState
+from tanist.clock import steady_ms
 from tanist.model.topics import READ
 
 _log = logging.getLogger(__name__)
@@ -58,14 +59,14 @@ class ReadGate:
         state = self._state
         members = state.clients.members()
         topics = {group: tuple(state.clients.subscriptions(group)) for group in members}
-        locks = state.locks.held(state.clock.now_ms())
+        locks = state.locks.held(steady_ms(state.clock))
         return bounded(LiveView(members=members, topics=topics, locks=locks))
 
     def take_view(self, view: LiveView) -> None:
         """Expect those who consumed at the broker that was read before, and keep their locks for them."""
         view = bounded(view)
         state = self._state
-        state.locks.seed(view.locks, state.clock.now_ms())
+        state.locks.seed(view.locks, steady_ms(state.clock))
         state.clients.expect(view.members)
         self._stop_timer()
         if view.members:

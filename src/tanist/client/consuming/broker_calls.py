@@ -82,6 +82,7 @@ class BrokerCalls:
             topic=queue.topic,
             queue_id=queue.queue_id,
             consumer_offset=consumer_offset,
+            client_id=self._session.client_id,
         )
         broker_name, code = queue.broker_name, RequestCode.UPDATE_CONSUMER_OFFSET
         locate = partial(self._some_replica, queue.topic, broker_name)

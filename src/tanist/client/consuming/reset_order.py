@@ -1,11 +1,12 @@
 """An order of a broker to go to other offsets, and what this consumer did of it. Pure.
 
     told --> running --all moved--> done --told again--> the same receipt once more
-                |
+                |  `--another is told for its queues--> running, with the others
                 +--some did not--> failed --told again--> running, with those alone
 
-An order is known by its id and its broker, for all brokers of a topic may be given the same. A broker that
-got no receipt tells it again, and nothing moves twice.
+An order is known by its id and its broker, for all brokers of a topic may be given the same, and by when it
+was applied, for one that a switch undid may be given again. A broker that got no receipt tells it again, and
+nothing moves twice.
 """
 
 from collections import OrderedDict
@@ -32,6 +33,7 @@ class OrderKey(NamedTuple):
     order_id: str
     topic: str
     broker_name: str
+    applied_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -41,15 +43,21 @@ class ResetOrder:
     order_id: str
     topic: str
     broker_name: str
-    left: Mapping[MessageQueue, QueueOffset]
-    """Where queues are to go that have not gone there."""
+    left: dict[MessageQueue, QueueOffset]
+    """Where queues are to go that have not gone there. Who moves them looks again when it is their turn."""
+    applied_ms: int = 0
     is_running: bool = True
     receipts: dict[MessageQueue, QueueReceipt] = field(default_factory=dict[MessageQueue, QueueReceipt])
     failures: list[str] = field(default_factory=list[str])
 
     @property
     def key(self) -> "OrderKey":
-        return OrderKey(self.order_id, self.topic, self.broker_name)
+        return OrderKey(self.order_id, self.topic, self.broker_name, self.applied_ms)
+
+    def on_told(self, targets: Mapping[MessageQueue, QueueOffset]) -> None:
+        """A broker says it, perhaps once more: then the group may have come further where this did not go."""
+        self.left = {queue: targets.get(queue, target) for queue, target in self.left.items()}
+        self.is_running = True
 
     def on_moves(self, moves: Iterable[QueueMove]) -> None:
         """It was carried out, as far as that went."""
@@ -91,6 +99,13 @@ class KnownOrders:
 
     def find(self, key: OrderKey) -> ResetOrder | None:
         return self._orders.get(key)
+
+    def give_way(self, newer: ResetOrder) -> None:
+        """Orders that run leave to one that was told after them its queues, where they have not gone yet."""
+        for order in self._orders.values():
+            if order.is_running and order is not newer:
+                for queue in newer.left:
+                    order.left.pop(queue, None)
 
     def add(self, order: ResetOrder) -> None:
         self._orders[order.key] = order

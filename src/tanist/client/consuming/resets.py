@@ -73,21 +73,24 @@ class Resets:
             if request.topic in self._member.subscriptions:
                 self._start(targets)
             return
-        self._on_order(request.order_id, targets)
+        self._on_order(request.order_id, targets, applied_ms=request.applied_ms)
 
-    def _on_order(self, order_id: str, targets: Mapping[MessageQueue, QueueOffset]) -> None:
+    def _on_order(
+        self, order_id: str, targets: Mapping[MessageQueue, QueueOffset], *, applied_ms: int
+    ) -> None:
         named = next(iter(targets))
-        key = OrderKey(order_id, named.topic, named.broker_name)
+        key = OrderKey(order_id, named.topic, named.broker_name, applied_ms)
         order = self._orders.find(key)
         if order is None:
-            order = ResetOrder(*key, targets)
+            order = ResetOrder(order_id, named.topic, named.broker_name, dict(targets), applied_ms)
             self._orders.add(order)
         elif order.is_running:
             return
         elif not order.left:
             self._tell_soon(order)
             return
-        order.is_running = True
+        order.on_told(targets)
+        self._orders.give_way(order)
         if order.topic not in self._member.subscriptions:
             # Another member of the group reads it, and nothing of it is ours.
             order.on_moves([])

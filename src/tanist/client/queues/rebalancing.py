@@ -92,13 +92,15 @@ class Rebalancer:
     ) -> list[QueueMove]:
         """Go to other offsets, as a broker orders; what became of each queue of ours.
 
-        Queues that are not ours are somebody else's to move.
+        Queues that are not ours are somebody else's to move. What is no target any more when it is their turn
+        stays where it is.
         """
         async with self._turn():
             self._delivery.suspend()
             _log.info("suspend this consumer group=%s", self._member.group)
             try:
-                ours = {queue: targets[queue] for queue in await self._ours(targets)}
+                found = await self._ours(targets)
+                ours = {queue: targets[queue] for queue in found if queue in targets}
                 self.owned.watch_first(ours, on_first_taken)
                 moves = await self.owned.move(ours)
                 if not await self._rebalance():

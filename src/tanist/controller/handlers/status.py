@@ -14,9 +14,6 @@ from tanist.remoting import Connection
 
 _log = logging.getLogger(__name__)
 
-_GROUP = "tanist"
-"""What stands for the group of controllers where RocketMQ names that of its consensus."""
-
 
 def metadata(context: Context, request: Command, _connection: Connection) -> Command:
     leading = context.leading
@@ -26,7 +23,7 @@ def metadata(context: Context, request: Command, _connection: Connection) -> Com
         leader = None
     return request.reply(
         header=ControllerMetadataResponse(
-            group=_GROUP,
+            group=context.settings.current.raft_group,
             controller_leader_id=None if leader is None else ids.get(leader),
             controller_leader_address=leader,
             is_leader=leading.is_leading,

@@ -22,12 +22,16 @@ class ConsumerOffsetResponse(Header, frozen=True, kw_only=True):
 
 
 class UpdateConsumerOffsetRequest(Header, frozen=True, kw_only=True):
-    """Commits a group's offset. It may go back."""
+    """Commits a group's offset. It may go back.
+
+    ``client_id`` is ours: a member says who it is, and whoever moves the group does not.
+    """
 
     consumer_group: str
     topic: str
     queue_id: Int32
     consumer_offset: QueueOffset64 = msgspec.field(name="commitOffset")
+    client_id: str | None = None
 
 
 class GetMaxOffsetRequest(Header, frozen=True, kw_only=True):

@@ -22,6 +22,8 @@ class ResetOffsetRequest(Header, frozen=True, kw_only=True):
     """None or -1: by time."""
     order_id: str | None = None
     """Ours: the order that a client's receipt names. A client that does not know it sends none."""
+    applied_ms: Int64 = msgspec.field(name="appliedMillis", default=0)
+    """Ours: when the order was applied. One that a switch undid, and that is given again, is applied anew."""
 
 
 class InvokeConsumerStatusRequest(Header, frozen=True, kw_only=True):

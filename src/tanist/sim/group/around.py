@@ -9,8 +9,9 @@ from tanist.protocol.ha_hello import Authentication
 from tanist.protocol.ha_link import AckKind
 from tanist.sim.cables import Cables
 from tanist.sim.clockwork import Clockwork
-from tanist.sim.group.controller import NAME, PlayedController
+from tanist.sim.group.controllers import PlayedController
 from tanist.sim.group.machines import Machines
+from tanist.sim.group.naming import NAME
 from tanist.sim.group.rules import Rules
 
 KEYS = HaKeys(NAME, Authentication.SECRET, b"a secret of sixteen bytes and more")
@@ -18,6 +19,8 @@ HEARTBEAT_S = 0.3
 SILENCE_S = 1.2
 TIMEOUT_MS = 1000
 """After so long without a heartbeat a replica is taken for dead."""
+SESSION_S = 1.5
+"""After so long without a word a controller's session with the registry is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Around:
     clockwork: Clockwork
     cables: Cables
     chance: Random
-    controller: PlayedController
+    controllers: list[PlayedController]
     machines: Machines
     rules: Rules
     promise: Promise

@@ -4,7 +4,8 @@
     platter    what is there after a loss of power, but for what the disk may have written by itself
 
 A killed process loses nothing that it wrote. A loss of power keeps any part of what was not flushed, torn or
-with a hole. What is cut stays on the platter until the cut is synced; the note of it is there before.
+with a sector missing. What is cut stays on the platter until the cut is synced; the note of it is there
+before.
 """
 
 from random import Random
@@ -16,7 +17,8 @@ from tanist.protocol.ha_hello import NO_INCARNATION
 from tanist.protocol.record import BLANK_BYTES, check_record, peek_record
 
 FILE_BYTES = 1 << 20
-_HOLE_BYTES = 64
+_SECTOR_BYTES = 512
+"""A disk writes so much at once, or nothing of it."""
 
 
 class PlayedDisk:
@@ -27,6 +29,7 @@ class PlayedDisk:
         self.flushed_to = 0
         self.epochs = EpochHistory()
         self.incarnation = NO_INCARNATION
+        self.is_full = False
         self.saved_confirmed_to = 0
         """What the checkpoint says to be confirmed."""
         self.note: int | None = None
@@ -57,6 +60,7 @@ class PlayedDisk:
     def append(self, data: bytes | memoryview) -> int:
         """Write at the end, where it can be read at once; the new end."""
         assert self.note is None
+        assert not self.is_full
         self.log += data
         return self.log_end
 
@@ -115,9 +119,10 @@ class PlayedDisk:
         """Keep what was flushed, and of the rest whatever the disk had written by itself."""
         kept_to = chance.randint(self.flushed_to, self.log_end)
         self._platter[self.flushed_to : kept_to] = self.log[self.flushed_to : kept_to]
-        if kept_to - self.flushed_to > _HOLE_BYTES and chance.random() < 0.5:
-            hole = chance.randrange(self.flushed_to, kept_to - _HOLE_BYTES)
-            self._platter[hole : hole + _HOLE_BYTES] = bytes(_HOLE_BYTES)
+        if kept_to > self.flushed_to and chance.random() < 0.5:
+            sector = chance.randrange(self.flushed_to, kept_to) // _SECTOR_BYTES * _SECTOR_BYTES
+            begin, end = max(sector, self.flushed_to), min(sector + _SECTOR_BYTES, kept_to)
+            self._platter[begin:end] = bytes(end - begin)
         self.log = bytearray(self._platter)
 
     def recover(self) -> None:

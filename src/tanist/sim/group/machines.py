@@ -3,37 +3,25 @@
 Tests put others in their place, each with one rule left out, to see that it is found.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tanist.broker.controlled.role_orders import RoleOrders
-from tanist.controller.decisions import Decision, alter_set
-from tanist.controller.election import Situation, elect
-from tanist.controller.group_record import GroupRecord
-from tanist.controller.leases import Leases
-from tanist.controller.live_table import Live, LiveTable
+from tanist.controller.keeping import GroupKeeper
+from tanist.controller.leading import Leading
+from tanist.controller.reigns import Reigns
+from tanist.coord.zookeeper_registry import ZooKeeperRegistry
 from tanist.ha.ack_right import AckRight
 from tanist.ha.lease import Lease
 from tanist.ha.master_link import MasterLink
 from tanist.ha.slave_link import SlaveLink
 from tanist.ha.sync_state import SyncState
-from tanist.protocol.bodies.replication import SyncStateSet
-from tanist.protocol.headers.controller import AlterSyncStateSetRequest, ElectMasterRequest
 from tanist.sim.group.disk import PlayedDisk
-
-
-def _alter(
-    record: GroupRecord | None,
-    request: AlterSyncStateSetRequest,
-    proposed: SyncStateSet,
-    alive: Mapping[int, Live],
-) -> Decision:
-    return alter_set(record, request, proposed, alive=alive)
+from tanist.sim.group.zookeeper import PlayedZooKeeper
 
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """What decides, and the disk that remembers."""
+    """What decides, and the disk and the registry that remember."""
 
     sync_state: type[SyncState] = SyncState
     lease: type[Lease] = Lease
@@ -41,12 +29,11 @@ class Machines:
     master_link: type[MasterLink] = MasterLink
     slave_link: type[SlaveLink] = SlaveLink
     role_orders: type[RoleOrders] = RoleOrders
-    live_table: type[LiveTable] = LiveTable
-    leases: type[Leases] = Leases
-    elect: Callable[[GroupRecord | None, ElectMasterRequest, Situation], Decision] = elect
-    alter_set: Callable[
-        [GroupRecord | None, AlterSyncStateSetRequest, SyncStateSet, Mapping[int, Live]], Decision
-    ] = _alter
+    leading: type[Leading] = Leading
+    keeper: type[GroupKeeper] = GroupKeeper
+    reigns: type[Reigns] = Reigns
+    registry: type[ZooKeeperRegistry] = ZooKeeperRegistry
+    zookeeper: type[PlayedZooKeeper] = PlayedZooKeeper
     disk: type[PlayedDisk] = PlayedDisk
 
 

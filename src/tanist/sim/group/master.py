@@ -84,6 +84,8 @@ class MasterDuty:
         replica = self.replica
         if self.right.refusal(replica.now_s) is not None or len(self.waiting) >= _MAX_WAITING:
             return
+        if replica.disk.is_full:
+            return
         place = replica.disk.log_end
         record = make_record(place)
         replica.disk.append(record)

@@ -1,31 +1,31 @@
 """One replica through all its lives: its disk, its duty, and what it and its controller tell each other."""
 
 from collections.abc import Callable
-from typing import TypeVar
 
 from tanist.broker.controlled.group_view import GroupView, elected_view, registered_view, replica_info_view
 from tanist.broker.controlled.orders import MasterOrder, RoleOrder, SetOrder, SlaveOrder
 from tanist.broker.controlled.role_orders import Elect
-from tanist.controller.decisions import Answer
-from tanist.errors import ResponseError
 from tanist.ha.sync_state import Propose
 from tanist.model.offsets import LogOffset
-from tanist.protocol.bodies import decode_java_json
+from tanist.protocol.bodies import decode_java_json, encode_body
 from tanist.protocol.bodies.replication import SyncStateSet
-from tanist.protocol.codes import RequestCode
+from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.ha_hello import NO_INCARNATION
+from tanist.protocol.headers.common import BrokerNameRequest
 from tanist.protocol.headers.controller import (
     AlterSyncStateSetRequest,
     BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
     ElectMasterRequest,
     RegisterReplicaRequest,
 )
 from tanist.sim.clockwork import Do, Process
 from tanist.sim.group.around import TIMEOUT_MS, Around
-from tanist.sim.group.controller import CLUSTER, CONTROLLER, NAME, address_of
+from tanist.sim.group.controllers import PlayedController
 from tanist.sim.group.disk import PlayedDisk
 from tanist.sim.group.master import MasterDuty
+from tanist.sim.group.naming import CLUSTER, NAME, address_of
 from tanist.sim.group.slave import SlaveDuty
 from tanist.sim.group.wires import WireEnd, connect
 
@@ -34,7 +34,11 @@ _ASK_S = 0.5
 _ANSWER_S = 0.6
 """So long an answer is waited for."""
 
-T = TypeVar("T")
+_AGAIN_S = 0.3
+_LATE_S = (0.05, 1.5)
+_PAUSE_S = 0.1
+_MOST_TRIES = 4
+_TAKEN = frozenset({int(ResponseCode.SUCCESS), int(ResponseCode.CONTROLLER_MASTER_STILL_EXIST)})
 
 
 class PlayedReplica:
@@ -55,6 +59,9 @@ class PlayedReplica:
         """Told once, when the log is cut."""
         self._wires: list[WireEnd] = []
         self._is_registered = False
+        self._order: RoleOrder | None = None
+        self._led = 0
+        """Which of the controllers is asked first, for it led last."""
 
     @property
     def now_s(self) -> float:
@@ -90,6 +97,7 @@ class PlayedReplica:
         self.around.rules.on_opened(self.broker_id, self._left)
         self.confirmed_to = self.disk.saved_confirmed_to
         self.roles = self.around.machines.role_orders(self.broker_id)
+        self._order = None
         self._is_registered = self._is_known_alive = False
         self.tell(f"starts, its log ends at {self.disk.log_end}")
         self._ask_again()
@@ -163,6 +171,7 @@ class PlayedReplica:
         if self.duty is not None:
             self.duty.end()
             self.duty = None
+        self._order = order
         match order:
             case MasterOrder():
                 self._reign(order)
@@ -177,6 +186,10 @@ class PlayedReplica:
         if disk.note is not None:
             disk.finish_cut()
         if order.epoch <= disk.log_epoch:
+            return
+        if disk.is_full:
+            # An order that fails is tried again, until there is a newer one.
+            self.after(_AGAIN_S, lambda: self._reign(order) if self._order is order else None)
             return
         if (whole_to := disk.whole_to(disk.log_end)) < disk.log_end:
             self.cut(whole_to)
@@ -205,11 +218,10 @@ class PlayedReplica:
         self.after(_ASK_S, self._ask_again)
 
     def _ask(self) -> None:
-        controller = self.around.controller
         if self._is_registered:
-            self._request(controller.replica_info, lambda answer: self._take(replica_info_view(answer)))
+            self._request(_INFO, lambda answer: self._take(replica_info_view(answer)))
             return
-        request = RegisterReplicaRequest(
+        header = RegisterReplicaRequest(
             cluster_name=CLUSTER,
             broker_name=NAME,
             broker_id=self.broker_id,
@@ -222,14 +234,15 @@ class PlayedReplica:
                 self._beat()
                 self._take(registered_view(answer))
 
-        self._request(lambda: controller.register(request), registered)
+        self._request(Command.request(RequestCode.CONTROLLER_REGISTER_BROKER, header), registered)
 
     def _elect(self) -> None:
-        request = ElectMasterRequest(
+        header = ElectMasterRequest(
             cluster_name=CLUSTER, broker_name=NAME, broker_id=self.broker_id, is_designated=False
         )
         self._request(
-            lambda: self.around.controller.elect(request), lambda answer: self._take(elected_view(answer))
+            Command.request(RequestCode.CONTROLLER_ELECT_MASTER, header),
+            lambda answer: self._take(elected_view(answer)),
         )
 
     def _take(self, view: GroupView) -> None:
@@ -259,38 +272,39 @@ class PlayedReplica:
             session_id=self.session,
             ha_address=address_of(self.broker_id),
         )
-        sent_s, session = self.now_s, self.session
+        request = Command.request(RequestCode.BROKER_HEARTBEAT, heartbeat)
+        for number, controller in enumerate(self.around.controllers):
+            self._beat_to(number, controller, request)
+        self.after(_BEAT_S, self._beat)
 
-        def answered(lease_epoch: int | None) -> None:
+    def _beat_to(self, number: int, controller: PlayedController, request: Command) -> None:
+        sent_s = self.now_s
+
+        def answered(answer: Command) -> None:
+            if answer.code != ResponseCode.SUCCESS:
+                return
             self._is_known_alive = True
+            lease_epoch = answer.header(BrokerHeartbeatResponse).lease_epoch
             duty = self.master_duty
             if lease_epoch is not None and duty is not None:
                 duty.lease.on_granted(lease_epoch, sent_s=sent_s, timeout_s=TIMEOUT_MS / 1000)
-            if (lease_epoch is None) == (duty is not None):
+            is_news = duty is None if lease_epoch is not None else number == self._led and duty is not None
+            if is_news:
                 self.hint()
 
-        self._exchange(lambda: self.around.controller.on_heartbeat(heartbeat, session), answered)
-        self.after(_BEAT_S, self._beat)
+        self._say(controller, request, answered)
 
     def propose(self, duty: MasterDuty, proposal: Propose) -> None:
         """Ask the controller to change who is in step."""
-        request = AlterSyncStateSetRequest(
+        header = AlterSyncStateSetRequest(
             broker_name=NAME, master_broker_id=self.broker_id, master_epoch=duty.epoch
         )
-        controller, body = (
-            self.around.controller,
-            SyncStateSet(broker_ids=proposal.members, epoch=proposal.set_epoch),
-        )
+        body = encode_body(SyncStateSet(broker_ids=proposal.members, epoch=proposal.set_epoch))
+        request = Command.request(RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, header, body=body)
 
-        def ask() -> Answer | int:
-            try:
-                return controller.alter_set(request, body)
-            except ResponseError as error:
-                return error.code
-
-        def answered(answer: Answer | int) -> None:
-            if isinstance(answer, int):
-                self._ask_set(duty, proposal, answer)
+        def answered(answer: Command) -> None:
+            if answer.code != ResponseCode.SUCCESS:
+                self._ask_set(duty, proposal, answer.code)
                 return
             told = decode_java_json(answer.body, SyncStateSet)
             self.tell(f"has {sorted(told.broker_ids)} in step")
@@ -298,56 +312,81 @@ class PlayedReplica:
                 self.roles.on_set_altered(told.epoch)
             duty.on_set_taken(told.broker_ids, told.epoch)
 
-        self._exchange(ask, answered, duty.on_set_unanswered)
+        self._exchange(request, answered, duty.on_set_unanswered)
 
     def _ask_set(self, duty: MasterDuty, proposal: Propose, code: int) -> None:
         """Which set is in force, when a proposal was refused."""
 
-        def answered(answer: Answer) -> None:
-            view = replica_info_view(_command(answer))
+        def answered(answer: Command) -> None:
+            if answer.code != ResponseCode.SUCCESS:
+                unanswered()
+                return
+            view = replica_info_view(answer)
             is_ours = view.master_id == self.broker_id and view.epoch == duty.epoch
             duty.on_set_refused(code, (view.sync_state_set, view.set_epoch) if is_ours else None, proposal)
 
-        self._exchange(
-            self.around.controller.replica_info, answered, lambda: duty.on_set_refused(code, None, proposal)
-        )
+        def unanswered() -> None:
+            duty.on_set_refused(code, None, proposal)
 
-    def _request(self, ask: Callable[[], Answer], take: Callable[[Command], None]) -> None:
-        def answer() -> Answer | None:
-            try:
-                return ask()
-            except ResponseError:
-                return None
+        self._exchange(_INFO, answered, unanswered)
 
-        self._exchange(answer, lambda found: None if found is None else take(_command(found)))
+    def _request(self, request: Command, take: Callable[[Command], None]) -> None:
+        self._exchange(request, lambda answer: take(answer) if answer.code in _TAKEN else None)
 
     def _exchange(
-        self, ask: Callable[[], T], take: Callable[[T], None], on_silence: Do = lambda: None
+        self,
+        request: Command,
+        take: Callable[[Command], None],
+        on_silence: Do = lambda: None,
+        tries: int = _MOST_TRIES,
     ) -> None:
-        """Ask the controller. What it did may be done although no answer comes, or late."""
-        cables, controller, life = self.around.cables, self.around.controller.process, self.process.life
+        """Ask the controller that leads. What it did may be done although no answer comes, or late."""
+        number = self._led % len(self.around.controllers)
         is_open = True
 
-        def heard(found: T) -> None:
+        def heard(answer: Command) -> None:
             nonlocal is_open
-            if is_open:
-                is_open = False
-                take(found)
-
-        def arrived() -> None:
-            found = ask()
-            cables.say((CONTROLLER, self.process.name), self.process, lambda: heard(found), life=life)
+            if not is_open:
+                return
+            is_open = False
+            if answer.code != ResponseCode.CONTROLLER_NOT_LEADER:
+                take(answer)
+                return
+            self._look_elsewhere(number)
+            if tries > 1:
+                self.after(_PAUSE_S, lambda: self._exchange(request, take, on_silence, tries - 1))
+            else:
+                on_silence()
 
         def give_up() -> None:
             nonlocal is_open
             if is_open:
                 is_open = False
+                self._look_elsewhere(number)
                 on_silence()
 
-        cables.say((self.process.name, CONTROLLER), controller, arrived)
+        self._say(self.around.controllers[number], request, heard)
         self.after(_ANSWER_S, give_up)
 
+    def _look_elsewhere(self, number: int) -> None:
+        if self._led == number:
+            self._led = (number + 1) % len(self.around.controllers)
 
-def _command(answer: Answer) -> Command:
-    request = Command.request(RequestCode.CONTROLLER_GET_REPLICA_INFO)
-    return request.reply(answer.code, header=answer.header, remark=answer.remark, body=answer.body)
+    def _say(self, controller: PlayedController, request: Command, heard: Callable[[Command], None]) -> None:
+        """Ask one controller, and hear its answer in this life."""
+        cables, us, life = self.around.cables, self.process, self.process.life
+
+        def answered(answer: Command) -> None:
+            cables.say((controller.process.name, us.name), us, lambda: heard(answer), life=life)
+
+        def arrived() -> None:
+            controller.hear(request, self.session, us.name, answered)
+
+        way = (us.name, controller.process.name)
+        cables.say(way, controller.process, arrived)
+        if cables.is_repeating:
+            late_s = self.around.chance.uniform(*_LATE_S)
+            self.after(late_s, lambda: cables.say(way, controller.process, arrived))
+
+
+_INFO = Command.request(RequestCode.CONTROLLER_GET_REPLICA_INFO, BrokerNameRequest(broker_name=NAME))

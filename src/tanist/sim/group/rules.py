@@ -10,9 +10,11 @@
     S9   what was shown is never cut
     S10  a log that is opened is a beginning of what was left, so nothing that was cut comes back; it ends
          with a whole record, and so does the log that a master begins with
+    C1   who grants a lease is the only controller that leads
+    C2   only who leads changes the group's record
 
-They are looked at when something happens that could break them. S6 and L1 to L3 are looked at in the end: see
-``world``.
+They are looked at when something happens that could break them, C1 by ``controllers`` and C2 by ``world``. S6
+and L1 to L3 are looked at in the end: see ``world``.
 """
 
 from collections.abc import Mapping

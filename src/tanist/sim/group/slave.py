@@ -16,6 +16,7 @@ from tanist.ha.actions import (
 )
 from tanist.ha.slave_link import SlaveLink, SlaveLog
 from tanist.model.epochs import EpochHistory
+from tanist.protocol.ha_hello import Refusal
 from tanist.protocol.ha_link import AckKind
 from tanist.sim.group.around import HEARTBEAT_S, KEYS, SILENCE_S
 from tanist.sim.group.disk import FILE_BYTES
@@ -128,6 +129,9 @@ class SlaveDuty:
             match action:
                 case SendBytes(data):
                     self.end_of_wire.send(data)
+                case AppendLog() if replica.disk.is_full:
+                    # Nothing of it is there: it is sent again on the next connection.
+                    self._on_lost()
                 case AppendLog(_, body):
                     link.on_appended(replica.disk.append(body))
                 case FollowLog(incarnation):
@@ -140,6 +144,7 @@ class SlaveDuty:
                     replica.confirm(confirmed_to)
                 case CloseLink(_, reason):
                     replica.tell(f"ends its link: {reason}")
+                    self._rebuild(link)
                     self._on_lost()
                 case _:
                     pass
@@ -155,6 +160,19 @@ class SlaveDuty:
                 self._do(link.on_truncated())
 
         replica.after(replica.around.flush_s(), done)
+
+    def _rebuild(self, link: SlaveLink) -> None:
+        """Have an operator do what a refusal asks for, where nothing was confirmed yet.
+
+        The first master of all may lose what it has sent with its power, and is elected again: it is the only
+        one in step.
+        """
+        replica = self.replica
+        is_diverged = link.refusal is not None and link.refusal.reason is Refusal.DIVERGED_LOG
+        if is_diverged and not replica.confirmed_to:
+            replica.tell("is rebuilt by an operator")
+            replica.cut(0)
+            replica.disk.finish_cut()
 
     def _ack(self) -> None:
         link, replica = self.link, self.replica

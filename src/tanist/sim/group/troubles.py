@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
-from tanist.sim.group.controller import CONTROLLER
+from tanist.sim.group.naming import CONTROLLER, REGISTRY
 from tanist.sim.group.world import GroupWorld
 
 TROUBLE_S = 6.0
 """For so long troubles begin."""
+_HOUR_MS = 3_600_000
 _SAID = (b"GET / HTTP/1.1\r\n\r\n", (1 << 40).to_bytes(8), bytes(8), b"\xff" * 64, b"\x16\x03\x01" * 20)
 
 
@@ -26,21 +27,41 @@ class Kind(Enum):
     POWER_AT_CUT = "loses power soon after it cuts its log"
     FREEZE = "stands still"
     FREEZE_CONTROLLER = "the controller stands still"
-    LEAD_ANEW = "another controller leads"
-    LEAD_ANEW_AND_KILL = "is killed with the controller"
+    KILL_CONTROLLER = "the controller is killed"
+    ROLL_CONTROLLERS = "the controllers are restarted, first the one that does not lead"
+    ROLL_WITHOUT = "can not reach the controllers, which are restarted"
+    KILL_CONTROLLER_TOO = "is killed with the controller"
+    CUT_REGISTRY = "the controller can not reach the registry"
+    RESET_REGISTRY = "the registry's connections break"
+    FREEZE_REGISTRY = "the registry has no leader"
     CUT_PAIR = "can not reach another"
     CUT_ONE_WAY = "is not heard by another"
-    CUT_CONTROLLER = "can not reach the controller"
+    CUT_CONTROLLER = "can not reach the controllers"
     CUT_OFF = "is cut off"
     RESET = "loses its connections"
     SLOW = "cables are slow"
+    REPEAT = "what replicas ask controllers is heard twice"
+    FULL = "has a full disk"
+    CLOCK = "the controllers' clocks are set"
     HAND_OVER = "is to be master"
     FORGE = "acks what was never sent"
     INTRUDE = "is called by a stranger"
 
 
 _WITH_POWER = frozenset({Kind.POWER, Kind.POWER_ALL, Kind.POWER_AT_CUT})
-_OF_NOBODY = frozenset({Kind.FREEZE_CONTROLLER, Kind.LEAD_ANEW, Kind.SLOW})
+_OF_NOBODY = frozenset(
+    {
+        Kind.FREEZE_CONTROLLER,
+        Kind.KILL_CONTROLLER,
+        Kind.ROLL_CONTROLLERS,
+        Kind.CUT_REGISTRY,
+        Kind.RESET_REGISTRY,
+        Kind.FREEZE_REGISTRY,
+        Kind.SLOW,
+        Kind.REPEAT,
+        Kind.CLOCK,
+    }
+)
 _OFTEN = (Kind.KILL, Kind.POWER, Kind.POWER_AT_CUT, Kind.CUT_PAIR, Kind.CUT_OFF, Kind.FREEZE, Kind.RESET)
 
 
@@ -79,7 +100,7 @@ def draw(chance: Random, count: int, *, is_durable: bool) -> tuple[Trouble, ...]
 
 def begin(world: GroupWorld, trouble: Trouble) -> None:
     """Have it happen, and be over in its time."""
-    broker_id = trouble.broker_id or world.controller.record.master_id or 1
+    broker_id = trouble.broker_id or world.record.master_id or 1
     over = _ACTS[trouble.kind](world, broker_id, trouble.number)
     if over is not None:
         world.clockwork.after(trouble.lasts_s, over)
@@ -128,20 +149,64 @@ def _freeze(world: GroupWorld, broker_id: int, _number: int) -> _Over:
 
 
 def _freeze_controller(world: GroupWorld, _broker_id: int, _number: int) -> _Over:
-    world.freeze(CONTROLLER)
-    return lambda: world.thaw(CONTROLLER)
+    name = world.leader.process.name
+    world.freeze(name)
+    return lambda: world.thaw(name)
 
 
-def _lead_anew(world: GroupWorld, _broker_id: int, _number: int) -> _Over:
-    world.tell(CONTROLLER, "another one leads")
-    world.controller.start()
+def _kill_controller(world: GroupWorld, _broker_id: int, _number: int) -> _Over:
+    controller = world.leader
+    world.kill_controller(controller)
+    return lambda: world.begin_to_control(controller)
+
+
+def _roll_controllers(world: GroupWorld, _broker_id: int, number: int) -> _Over:
+    controller = world.leader
+    for other in world.controllers:
+        if other is not controller:
+            world.kill_controller(other)
+            world.begin_to_control(other)
+    # The other one may not have heard of everybody yet.
+    world.clockwork.after(0.1 + number % 50 / 100, lambda: world.stop_controller(controller))
+    return lambda: world.begin_to_control(controller)
+
+
+def _roll_without(world: GroupWorld, broker_id: int, number: int) -> _Over:
+    return _both(
+        _cut_off(is_all=False)(world, broker_id, number), _roll_controllers(world, broker_id, number)
+    )
+
+
+def _both(one: _Over, other: _Over) -> _Over:
+    def over() -> None:
+        for each in (one, other):
+            if each is not None:
+                each()
+
+    return over
+
+
+def _kill_controller_too(world: GroupWorld, broker_id: int, number: int) -> _Over:
+    return _both(_kill()(world, broker_id, number), _kill_controller(world, broker_id, number))
+
+
+def _cut_registry(world: GroupWorld, _broker_id: int, number: int) -> _Over:
+    name = world.leader.process.name
+    ways = [(name, REGISTRY), (REGISTRY, name)][: 2 - number % 2]
+    world.cut(*ways)
+    return lambda: world.mend(*ways)
+
+
+def _reset_registry(world: GroupWorld, _broker_id: int, _number: int) -> _Over:
+    for controller in world.controllers:
+        world.registry.drop(controller.process)
     return None
 
 
-def _lead_anew_and_kill(world: GroupWorld, broker_id: int, number: int) -> _Over:
-    over = _kill()(world, broker_id, number)
-    _lead_anew(world, broker_id, number)
-    return over
+def _freeze_registry(world: GroupWorld, _broker_id: int, _number: int) -> _Over:
+    world.tell(REGISTRY, "has no leader")
+    world.registry.stand_still()
+    return world.registry.go_on
 
 
 def _cut(*, is_one_way: bool = False) -> "Callable[[GroupWorld, int, int], _Over]":
@@ -159,7 +224,7 @@ def _cut(*, is_one_way: bool = False) -> "Callable[[GroupWorld, int, int], _Over
 def _cut_off(*, is_all: bool) -> "Callable[[GroupWorld, int, int], _Over]":
     def act(world: GroupWorld, broker_id: int, _number: int) -> _Over:
         one = world.replicas[broker_id].process.name
-        others = [name for name in world.processes if name != one] if is_all else [CONTROLLER]
+        others = [name for name in world.processes if name != one and (is_all or name.startswith(CONTROLLER))]
         ways = [way for other in others for way in ((one, other), (other, one))]
         world.cut(*ways)
         return lambda: world.mend(*ways)
@@ -181,17 +246,41 @@ def _slow(world: GroupWorld, _broker_id: int, _number: int) -> _Over:
     return over
 
 
+def _repeat(world: GroupWorld, _broker_id: int, _number: int) -> _Over:
+    world.cables.is_repeating = True
+
+    def over() -> None:
+        world.cables.is_repeating = False
+
+    return over
+
+
+def _fill(world: GroupWorld, broker_id: int, _number: int) -> _Over:
+    world.tell(world.replicas[broker_id].process.name, "has a full disk")
+    disk = world.replicas[broker_id].disk
+    disk.is_full = True
+
+    def over() -> None:
+        disk.is_full = False
+
+    return over
+
+
+def _set_clocks(world: GroupWorld, _broker_id: int, number: int) -> _Over:
+    for controller in world.controllers:
+        controller.set_clock(_HOUR_MS if number % 2 else -_HOUR_MS)
+    return None
+
+
 def _hand_over(world: GroupWorld, broker_id: int, number: int) -> _Over:
     chosen = broker_id if number % 2 else 1 + number % len(world.replicas)
-    if world.controller.process.is_awake:
-        world.tell("operator", f"wants {chosen} for master")
-        world.controller.hand_over(chosen)
+    world.hand_over(chosen)
     return None
 
 
 def _forge(world: GroupWorld, broker_id: int, number: int) -> _Over:
-    slaves = [each for each in world.replicas if each != world.controller.record.master_id]
-    world.forge(slaves[number % len(slaves)] if broker_id == world.controller.record.master_id else broker_id)
+    slaves = [each for each in world.replicas if each != world.record.master_id]
+    world.forge(slaves[number % len(slaves)] if broker_id == world.record.master_id else broker_id)
     return None
 
 
@@ -208,14 +297,22 @@ _ACTS: "dict[Kind, Callable[[GroupWorld, int, int], _Over]]" = {
     Kind.POWER_AT_CUT: _power_at_cut,
     Kind.FREEZE: _freeze,
     Kind.FREEZE_CONTROLLER: _freeze_controller,
-    Kind.LEAD_ANEW: _lead_anew,
-    Kind.LEAD_ANEW_AND_KILL: _lead_anew_and_kill,
+    Kind.KILL_CONTROLLER: _kill_controller,
+    Kind.ROLL_CONTROLLERS: _roll_controllers,
+    Kind.ROLL_WITHOUT: _roll_without,
+    Kind.KILL_CONTROLLER_TOO: _kill_controller_too,
+    Kind.CUT_REGISTRY: _cut_registry,
+    Kind.RESET_REGISTRY: _reset_registry,
+    Kind.FREEZE_REGISTRY: _freeze_registry,
     Kind.CUT_PAIR: _cut(),
     Kind.CUT_ONE_WAY: _cut(is_one_way=True),
     Kind.CUT_CONTROLLER: _cut_off(is_all=False),
     Kind.CUT_OFF: _cut_off(is_all=True),
     Kind.RESET: _reset,
     Kind.SLOW: _slow,
+    Kind.REPEAT: _repeat,
+    Kind.FULL: _fill,
+    Kind.CLOCK: _set_clocks,
     Kind.HAND_OVER: _hand_over,
     Kind.FORGE: _forge,
     Kind.INTRUDE: _intrude,

@@ -10,25 +10,32 @@
 
 from random import Random
 
-from tanist.controller.group_record import GroupRecord
+from tanist.controller.group_record import GroupRecord, Replica, decode_group, encode_group
+from tanist.controller.leading import LEADER_PATH
 from tanist.model.message import Message
 from tanist.model.offsets import LogOffset
+from tanist.protocol import Command, RequestCode
 from tanist.protocol.ha_link import Ack, encode_ack
+from tanist.protocol.headers.controller import ElectMasterRequest, ReportDeadBrokerRequest
 from tanist.protocol.record import encode_record
+from tanist.sim.broken import Broken
 from tanist.sim.cables import Cables
 from tanist.sim.clockwork import Clockwork, Process
-from tanist.sim.group.around import Around, Promise
-from tanist.sim.group.controller import CONTROLLER, PlayedController
+from tanist.sim.group.around import SESSION_S, Around, Promise
+from tanist.sim.group.controllers import PlayedController
 from tanist.sim.group.machines import Machines
 from tanist.sim.group.master import MasterDuty
+from tanist.sim.group.naming import CLUSTER, CONTROLLER, NAME, RECORD_PATH, ROOT, address_of
 from tanist.sim.group.replica import PlayedReplica
 from tanist.sim.group.rules import Rules
 from tanist.sim.group.slave import SlaveDuty
 from tanist.sim.group.wires import connect
+from tanist.sim.group.zookeeper import Nodes
 
 _STORE_HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
 _SEND_S = (0.02, 0.16)
 _ABSURD = 1 << 40
+_CONTROLLERS = 2
 
 
 class GroupWorld:
@@ -44,11 +51,31 @@ class GroupWorld:
         ids = range(1, count + 1)
         disks = {broker_id: machines.disk() for broker_id in ids}
         self.rules = Rules(disks, is_durable=promise.is_durable)
-        self.controller = PlayedController(
-            self.clockwork, machines, self.rules, ids, rate=self._rate(), on_elected=self._on_elected
+        replicas = {each: Replica(address=address_of(each), check_code=f"{each}") for each in ids}
+        self.record = GroupRecord(cluster=CLUSTER, broker_name=NAME, replicas=replicas, next_id=ids.stop)
+        self.registry = machines.zookeeper(
+            self.clockwork, self.cables, chance, rate=self._rate(), timeout_s=SESSION_S
         )
+        self.registry.put(RECORD_PATH, encode_group(self.record))
+        self.registry.on_change = self._on_change
+        self.controllers = [
+            PlayedController(
+                number,
+                clockwork=self.clockwork,
+                cables=self.cables,
+                chance=chance,
+                machines=machines,
+                zookeeper=self.registry,
+                rate=self._rate(),
+                notify=self._notify,
+                tell=self.tell,
+            )
+            for number in range(1, _CONTROLLERS + 1)
+        ]
+        for controller in self.controllers:
+            controller.peers = self.controllers
         around = Around(
-            self.clockwork, self.cables, chance, self.controller, machines, self.rules, promise, self.tell
+            self.clockwork, self.cables, chance, self.controllers, machines, self.rules, promise, self.tell
         )
         self.replicas = {
             broker_id: PlayedReplica(around, broker_id, disks[broker_id], rate=self._rate())
@@ -58,7 +85,10 @@ class GroupWorld:
             replica.peers = self.replicas
         self.processes = {
             process.name: process
-            for process in (self.controller.process, *(each.process for each in self.replicas.values()))
+            for process in (
+                *(each.process for each in self.controllers),
+                *(each.process for each in self.replicas.values()),
+            )
         }
         self._stranger = Process("stranger", is_up=True)
         self._sent = 0
@@ -72,10 +102,21 @@ class GroupWorld:
         self.transcript.append(f"{self.clockwork.now_s:7.3f}  {who:10}  {what}")
 
     def start(self) -> None:
-        self.controller.start()
+        for controller in self.controllers:
+            controller.start()
         for replica in self.replicas.values():
             replica.start()
         self._produce()
+
+    def end(self) -> None:
+        """Nothing of it goes on."""
+        for controller in self.controllers:
+            controller.stop()
+
+    @property
+    def leader(self) -> PlayedController:
+        """The controller that leads, or one that may."""
+        return next((each for each in self.controllers if each.is_leading), self.controllers[0])
 
     # What can be done to it
 
@@ -90,13 +131,38 @@ class GroupWorld:
         if is_power:
             replica.disk.lose_power(self.chance)
         if is_reported:
-            way = (replica.process.name, CONTROLLER)
-            self.cables.say(way, self.controller.process, lambda: self.controller.on_dead(session))
+            self._report(replica, session)
 
     def begin_again(self, broker_id: int) -> None:
         replica = self.replicas[broker_id]
         if not replica.process.is_up:
             replica.start()
+
+    def kill_controller(self, controller: PlayedController) -> None:
+        if controller.process.is_up:
+            self.tell(controller.process.name, "is killed")
+            controller.stop()
+
+    def stop_controller(self, controller: PlayedController) -> None:
+        if controller.process.is_awake:
+            self.tell(controller.process.name, "is stopped")
+            controller.resign()
+
+    def begin_to_control(self, controller: PlayedController) -> None:
+        if not controller.process.is_up:
+            self.tell(controller.process.name, "starts")
+            controller.start()
+
+    def hand_over(self, broker_id: int) -> None:
+        """An operator wants another master."""
+        controller = self.leader
+        header = ElectMasterRequest(
+            cluster_name=CLUSTER, broker_name=NAME, broker_id=broker_id, is_designated=True
+        )
+        if controller.process.is_awake:
+            self.tell("operator", f"wants {broker_id} for master")
+            request = Command.request(RequestCode.CONTROLLER_ELECT_MASTER, header)
+            controller.hear(request, None, "operator", lambda _answer: None)
 
     def freeze(self, name: str) -> None:
         if self.processes[name].is_awake:
@@ -135,10 +201,13 @@ class GroupWorld:
     def heal(self) -> None:
         """Take everything out of the way."""
         self.tell("cables", "all is mended")
-        self.cables.is_slow = False
+        self.cables.is_slow = self.cables.is_repeating = False
+        for replica in self.replicas.values():
+            replica.disk.is_full = False
         self.cables.mend(lambda _way: True)
-        if not self.controller.process.is_up:
-            self.controller.start()
+        self.registry.go_on()
+        for controller in self.controllers:
+            self.begin_to_control(controller)
         for name in self.processes:
             self.thaw(name)
         for broker_id in self.replicas:
@@ -149,7 +218,7 @@ class GroupWorld:
 
     def complaint(self) -> str | None:
         """What is not yet as it has to be in the end."""
-        record, duty = self.controller.record, self._reign()
+        record, duty = self.record, self._reign()
         if duty is None:
             return f"L1: {record.master_id} is to be master of epoch {record.epoch} and is not"
         if duty.state.members != frozenset(self.replicas) or not duty.is_in_step:
@@ -174,15 +243,40 @@ class GroupWorld:
 
     def _reign(self) -> MasterDuty | None:
         """The reign that the controller has committed, if it has begun."""
-        record = self.controller.record
+        record = self.record
         duty = None if record.master_id is None else self.replicas[record.master_id].master_duty
         return duty if duty is not None and duty.epoch == record.epoch else None
 
-    def _on_elected(self, record: GroupRecord) -> None:
-        self.switches += 1
-        self.tell(CONTROLLER, f"elects {record.master_id} in epoch {record.epoch}")
+    def _on_change(self, session: int | None, before: Nodes, after: Nodes) -> None:
+        """The registry has something else: of our group only who leads may have written it."""
+        if before[RECORD_PATH] is after[RECORD_PATH]:
+            return
+        leader = after.get(ROOT + LEADER_PATH)
+        if leader is None or leader.owner != session:
+            raise Broken("C2: the group's record is changed by a controller that does not lead")
+        old, self.record = self.record, decode_group(after[RECORD_PATH].value, path=RECORD_PATH)
+        if self.record.epoch != old.epoch:
+            self.rules.on_elected(old, self.record)
+            self.switches += 1
+            self.tell(CONTROLLER, f"elects {self.record.master_id} in epoch {self.record.epoch}")
+        self.rules.on_committed(self.record.epoch, self.record.sync_state_set)
+
+    def _notify(self, controller: Process, address: str) -> None:
         for replica in self.replicas.values():
-            self.cables.say((CONTROLLER, replica.process.name), replica.process, replica.hint)
+            if address_of(replica.broker_id) == address:
+                self.cables.say((controller.name, replica.process.name), replica.process, replica.hint)
+
+    def _report(self, replica: PlayedReplica, session: str) -> None:
+        """The supervisor of a process that has ended tells all controllers."""
+        header = ReportDeadBrokerRequest(cluster_name=CLUSTER, broker_name=NAME, session_id=session)
+        request = Command.request(RequestCode.CONTROLLER_REPORT_DEAD_BROKER, header)
+        name = replica.process.name
+        for each in self.controllers:
+            self.cables.say(
+                (name, each.process.name),
+                each.process,
+                lambda each=each: each.hear(request, None, name, lambda _answer: None),
+            )
 
     def _produce(self) -> None:
         for replica in self.replicas.values():

@@ -1,6 +1,6 @@
 """Random histories: cables are cut, processes stand still, die and come back, the registry takes its time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
@@ -15,11 +15,23 @@ from tanist.sim.reading.brokers import MakeMaster, MakeSlave
 from tanist.sim.reading.registry import PlayedRegistry
 from tanist.sim.reading.world import REGISTRY, SimWorld
 
-Trouble: TypeAlias = Callable[[SimWorld, Random], None]
+Act: TypeAlias = Callable[[SimWorld, Random], None]
 
 _TROUBLE_S = 25.0
 _HEAL_S = 20.0
 _CONSUME_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that befalls a group. ``number`` chooses who has to do with it."""
+
+    at_s: float
+    act: Act
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.at_s:.3f} {self.act.__name__.strip('_').replace('_', ' ')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +43,7 @@ class History:
     """The rule that did not hold, if any."""
     switches: int
     again_count: int
+    troubles: tuple[Trouble, ...]
     transcript: tuple[str, ...]
 
 
@@ -40,36 +53,54 @@ def walk(
     make_master: MakeMaster = MasterStanding,
     make_slave: MakeSlave = SlaveStanding,
     make_registry: Callable[[Clockwork], PlayedRegistry] = PlayedRegistry,
-    troubles: "Sequence[Trouble] | None" = None,
+    acts: "Sequence[Act] | None" = None,
+    troubles: tuple[Trouble, ...] | None = None,
 ) -> History:
-    """One history, the same for the same seed."""
+    """The history of this seed, the same each time; with ``troubles`` only these of its own.
+
+    ``acts`` are what may befall it, in the place of all there is.
+    """
     chance = Random(seed)
     slaves = ("slave", "slave2") if chance.random() < 0.4 else ("slave",)
+    is_slow, silence_s = chance.random() < 0.3, chance.choice((1.5, 8.0))
+    drawn = tuple(_draw(chance, _ACTS if acts is None else acts))
     world = SimWorld(
-        slaves, chance=chance, make_master=make_master, make_slave=make_slave, make_registry=make_registry
+        slaves,
+        chance=Random(seed + 1),
+        make_master=make_master,
+        make_slave=make_slave,
+        make_registry=make_registry,
     )
+    world.cables.is_slow, world.cables.silence_s = is_slow, silence_s
+    if troubles is None:
+        troubles = drawn
     broken: str | None = None
     try:
-        _play(world, chance, _TROUBLES if troubles is None else troubles)
+        _play(world, Random(seed + 2), troubles)
     except Broken as error:
         broken = str(error)
-    return History(seed, broken, world.switches, world.again_count, tuple(world.transcript))
+    return History(seed, broken, world.switches, world.again_count, troubles, tuple(world.transcript))
 
 
-def _play(world: SimWorld, chance: Random, troubles: Sequence[Trouble]) -> None:
+def _draw(chance: Random, acts: Sequence[Act]) -> Iterator[Trouble]:
+    at_s = chance.uniform(0.0, 3.0)
+    while at_s < _TROUBLE_S:
+        yield Trouble(round(at_s, 3), chance.choice(acts), chance.randrange(1 << 16))
+        at_s += chance.choice((0.1, 0.5, 2.0, 6.0)) * chance.random()
+
+
+def _play(world: SimWorld, chance: Random, troubles: tuple[Trouble, ...]) -> None:
     def consume() -> None:
         world.consume(chance.randrange(3))
         world.clockwork.after(_CONSUME_S, consume)
 
-    world.cables.is_slow = chance.random() < 0.3
-    world.cables.silence_s = chance.choice((1.5, 8.0))
     for name in (REGISTRY, *world.brokers):
         world.start(name)
     consume()
-    world.clockwork.run_for(chance.uniform(0.0, 3.0))
-    while world.clockwork.now_s < _TROUBLE_S:
-        chance.choice(troubles)(world, chance)
-        world.clockwork.run_for(chance.choice((0.1, 0.5, 2.0, 6.0)) * chance.random())
+    for trouble in troubles:
+        world.clockwork.run_for(trouble.at_s - world.clockwork.now_s)
+        trouble.act(world, Random(trouble.number))
+    world.clockwork.run_for(_TROUBLE_S - world.clockwork.now_s)
     world.heal()
     if not world.clockwork.run_for(_HEAL_S, world.is_healed):
         raise Broken(f"R4: the master is {world.master.look()} at {world.clockwork.now_s:.3f}")
@@ -161,7 +192,7 @@ def _assign(world: SimWorld, chance: Random) -> None:
     world.assign(chance.choice(world.slaves).name, chance.choice((FULL, WRITE)))
 
 
-_TROUBLES: tuple[Trouble, ...] = (
+_ACTS: tuple[Act, ...] = (
     *(_cut_one, _cut_one, _cut_master_off, _cut_master_off),
     *(_cut_master_off_for_checks, _cut_master_off_for_checks),
     *(_mend, _mend, _freeze, _freeze, _kill, _kill_for_a_moment, _start, _start),

@@ -30,6 +30,8 @@ class Around:
     ends: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
     feed_line: Line = field(default_factory=Line)
     """What a master tells its slave comes in its order."""
+    back_line: Line = field(default_factory=Line)
+    """What the slave answers."""
     answer_loss: float = 0.0
     """How many of the brokers' answers are lost."""
 

@@ -16,18 +16,22 @@ from tanist.broker.resets.order_file import decode_order, encode_order
 from tanist.broker.settings import BrokerRole, BrokerSettings
 from tanist.broker.slave_role import without_writes
 from tanist.broker.state import BrokerState
+from tanist.broker.table_safety import Copies
 from tanist.errors import ResponseError
+from tanist.ha.replicas import Dialect, Replica, ReplicaTable
 from tanist.model.message import Message
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.sync import ConsumerOffsetTable
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
+from tanist.protocol.ha_link import AckKind
 from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse
 from tanist.protocol.record import encode_record
 from tanist.sim.clockwork import Process
+from tanist.sim.loop import PlayedClock
 from tanist.sim.reset.around import BROKER, Around
 from tanist.sim.reset.links import End, Place
-from tanist.sim.reset.loop import PlayedClock
+from tanist.sim.reset.rules import Spot
 from tanist.sim.reset.tables import (
     Groups,
     PlayedDisk,
@@ -42,6 +46,7 @@ _SAVE_OFFSETS_S = 5.0
 _SAVE_ORDERS_S = 1.0
 _SCAN_S = 10.0
 _FEED_S = 0.02
+_SLAVE_TIMEOUT_S = 2.0
 _STORE_HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
 
 
@@ -67,6 +72,9 @@ class PlayedBroker:
         self.is_master = False
         self.slave: PlayedBroker | None = None
         """Who is fed, while this one is master."""
+        self.is_in_step = False
+        """Whether it may be elected: it has had all that there was when it came, and hears what follows."""
+        self._replicas = ReplicaTable(fallbehind_max_bytes=1)
         self._offset_file = PlayedOffsetFile(self.disk, offsets)
         self._order_file = PlayedOrderFile(self.disk)
         self._parked: dict[tuple[str, int], list[_Parked]] = {}
@@ -84,7 +92,7 @@ class PlayedBroker:
     def start(self, *, is_master: bool) -> None:
         around, machines = self.around, self.around.machines
         self.place.begin(around.clockwork)
-        self.is_master = is_master
+        self.is_master, self.is_in_step = is_master, False
         self._parked.clear()
         self._due.clear()
         offsets = OffsetTable.open(cast("Any", self._offset_file), self.clock)
@@ -100,6 +108,7 @@ class PlayedBroker:
             Groups(),
             Queues(around),
         )
+        self._state.table_safety.askers.append(self._ask_slave)
         offsets.watchers.append(self._on_offsets)
         resets.watchers.append(self._on_orders)
         handled: Any = (
@@ -131,6 +140,9 @@ class PlayedBroker:
         """Take another role, in this life."""
         if is_master != self.is_master:
             self.is_master = is_master
+            if is_master:
+                self._save_offsets()
+                self._save_orders()
             self._use_role()
 
     def feed_all(self, slave: "PlayedBroker") -> None:
@@ -138,14 +150,20 @@ class PlayedBroker:
         self.slave = slave
         self._fed_number += 1
         self._due.clear()
+        slave.is_in_step = False
+        self._replicas.join(
+            Replica(slave.name, Dialect.TANIST, 1, True, 0, 0, AckKind.RECEIVED, self.clock.now_ms())
+        )
         state, line_up = self._state, self._tell_slave
         table = state.offsets.table()
         orders = [encode_order(order.saved(has_queues=False)) for order in state.resets.orders()]
         line_up(lambda: slave.state.offsets.follow(table))
-        line_up(lambda: slave.follow_orders(orders, ()))
+        line_up(lambda: slave.follow_orders(orders, (), is_whole=True))
+        self._ask_slave(state.table_safety.asked)
 
-    def follow_orders(self, orders: list[bytes], gone: tuple[str, ...]) -> None:
-        self.state.resets.follow([decode_order(order) for order in orders], gone, is_ours=self.is_master)
+    def follow_orders(self, orders: list[bytes], gone: tuple[str, ...], *, is_whole: bool = False) -> None:
+        known, is_ours = [decode_order(order) for order in orders], self.is_master
+        self.state.resets.follow(known, gone, is_ours=is_ours, is_whole=is_whole)
 
     def on_grown(self, topic: str, queue_id: int) -> None:
         """A queue has another message: whoever waits for it is answered."""
@@ -184,6 +202,8 @@ class PlayedBroker:
         self._handlers: Mapping[int, Any] = self._as_master if self.is_master else slave_handlers
         role = BrokerRole.SYNC_MASTER if self.is_master else BrokerRole.SLAVE
         state = self._state
+        copies = Copies(self._replicas, lambda: 1, _SLAVE_TIMEOUT_S) if self.is_master else None
+        state.table_safety.use(copies)
         state.settings = msgspec.structs.replace(
             state.settings, broker_role=role, broker_id=0 if self.is_master else 1
         )
@@ -194,6 +214,10 @@ class PlayedBroker:
     # What a slave is told
 
     def _on_offsets(self, keys: Any) -> None:
+        for key in keys:
+            topic, _, group = key.partition("@")
+            for queue_id, offset in self._state.offsets.queues_at(key).items():
+                self.around.rules.on_stands(Spot(group, topic, queue_id), offset)
         self._is_due("offsets", keys)
 
     def _on_orders(self, order_ids: Any) -> None:
@@ -231,6 +255,24 @@ class PlayedBroker:
         for tell in told if due[0].startswith("offsets") else reversed(told):
             tell()
 
+    def _ask_slave(self, number: int) -> None:
+        """Whether it has taken over all that it is told before."""
+        self._feed()
+        slave, fed_number, back = self.slave, self._fed_number, self.around.back_line
+        if slave is None:
+            return
+        (replica,) = self._replicas
+
+        def hear() -> None:
+            if self.is_master and self._fed_number == fed_number:
+                slave.is_in_step, replica.tables_held = True, max(replica.tables_held, number)
+                self.place.run(self._state.table_safety.on_held)
+
+        def answer() -> None:
+            self.around.cables.say((slave.name, self.name), self.place.process, hear, line=back)
+
+        self._tell_slave(answer)
+
     def _tell_slave(self, do: Callable[[], object]) -> None:
         slave, number = self.slave, self._fed_number
         assert slave is not None
@@ -263,11 +305,17 @@ class PlayedBroker:
             waiting[:] = [parked for parked in waiting if parked.end is not end]
         client_handlers.on_lost(self.state, cast("Any", end))
 
-    def _apply(self, command: Command, end: End) -> Command:
+    def _apply(self, command: Command, end: End) -> Command | None:
         """An operator's order, and what it moved."""
         state = self._state
         known, before = len(state.resets.orders()), state.offsets.table().offset_table
-        answer = self._reset_handler.apply(command, cast("Any", end))
+        try:
+            return self._reset_handler.apply(command, cast("Any", end))
+        finally:
+            self._tell_rules(known, before)
+
+    def _tell_rules(self, known: int, before: Mapping[str, Mapping[int, int]]) -> None:
+        state = self._state
         if len(state.resets.orders()) > known:
             order = state.resets.orders()[-1].record
             self.around.rules.on_applied(
@@ -278,7 +326,6 @@ class PlayedBroker:
                 before=before,
                 after=state.offsets.table().offset_table,
             )
-        return answer
 
     def _pull(self, command: Command, end: End) -> Command | None:
         """As the pull handler does, of messages that all are wanted."""

@@ -12,7 +12,7 @@ from tanist.protocol.command import Command
 from tanist.protocol.frame import FrameDecoder
 from tanist.sim.cables import Cables, Line
 from tanist.sim.clockwork import Clockwork, Process
-from tanist.sim.reset.loop import PlayedLoop
+from tanist.sim.loop import PlayedLoop
 
 _CONNECT_S = 0.01
 _UNREACHABLE_S = 1.0

@@ -38,10 +38,10 @@ from tanist.model.subscription import SubscriptionData
 from tanist.protocol.bodies.client import ConsumerData, HeartbeatData
 from tanist.protocol.command import Command
 from tanist.sim.clockwork import Process
+from tanist.sim.loop import PlayedClock
 from tanist.sim.reset.around import Around
 from tanist.sim.reset.broker import PlayedBroker
 from tanist.sim.reset.links import End, Place, PlayedWire
-from tanist.sim.reset.loop import PlayedClock
 
 NAME_SERVER = "names"
 _TIMEOUT_S = 3.0

@@ -2,12 +2,13 @@
 
 O1  where a group was ordered to is where all its members go on: each of them in broadcasting mode, one of
     them a queue in clustering mode; all from there on is taken, nothing before it any more in the end, an
-    order that is told again moves nothing again, and no queue is stuck
-O2  no other group, topic or queue is moved by it
+    order that is told again moves nothing again, no queue is stuck, and a switch undoes no order that was
+    acknowledged
+O2  no other group, topic or queue is moved by it; who comes back may be sent to where the group stood since
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from tanist.client.queues.queue_move import QueueMove
@@ -38,9 +39,15 @@ class Rules:
     def __init__(self, clockwork: Clockwork) -> None:
         self._clockwork = clockwork
         self.given: dict[Spot, list[Given]] = {}
+        self._acknowledged: set[str] = set()
+        """Orders of which somebody was told that they are given."""
+        self.lost: set[str] = set()
+        """Orders that a new master had not heard of, and that were not given again since."""
         self.quiet_since_s: float | None = None
         """From when on nothing may be taken any more that lies before the last order."""
         self._taken: dict[Spot, list[tuple[float, str, int]]] = {}
+        self._stood: dict[Spot, set[int]] = {}
+        """Where groups stood since their last order."""
         self._moves: Counter[tuple[tuple[str, int], Spot, int]] = Counter()
 
     def on_applied(
@@ -60,15 +67,37 @@ class Rules:
                 raise Broken(
                     f"O2: order {order_id} for {topic}@{group} moved queues {sorted(moved)} of {key}"
                 )
+        self.lost.discard(order_id)
         for queue_id, target in targets.items():
             spot = Spot(group, topic, queue_id)
             self.given.setdefault(spot, []).append(Given(order_id, target, self._clockwork.now_s))
+            self._stood[spot] = set()
+
+    def on_switch(self, knows: Callable[[str], bool]) -> None:
+        """Another broker is master, which knows some orders: among them all that were acknowledged."""
+        unknown = {each.order_id for spot in self.given.values() for each in spot if not knows(each.order_id)}
+        if lost := sorted(unknown & self._acknowledged):
+            raise Broken(f"O1: {lost[0]} was acknowledged, and the new master does not know it")
+        self.lost |= unknown
+
+    def on_acknowledged(self, order_id: str) -> None:
+        """Somebody is told that an order is given."""
+        if order_id in self.lost:
+            raise Broken(f"O1: {order_id} is acknowledged, and was not given again since a switch undid it")
+        self._acknowledged.add(order_id)
+
+    def on_stands(self, spot: Spot, offset: int) -> None:
+        """A group stands elsewhere than before."""
+        if (stood := self._stood.get(spot)) is not None:
+            stood.add(offset)
 
     def on_moved(self, group: str, life: tuple[str, int], moves: Iterable[QueueMove]) -> None:
         """A member has moved, as it was told."""
         for move in moves:
             spot = Spot(group, move.queue.topic, move.queue.queue_id)
             meant = sum(given.target == move.target for given in self.given.get(spot, ()))
+            if not meant and move.target in self._stood.get(spot, ()):
+                continue
             if not meant:
                 raise Broken(f"O2: {life[0]} goes to {move.target} in {spot}, and no order says so")
             self._moves[life, spot, move.target] += 1

@@ -11,12 +11,13 @@ from tanist.broker.resets.corrections import Corrections
 from tanist.broker.resets.order_file import OrderFile, SavedOrders, decode_order
 from tanist.broker.resets.table import OrderTable
 from tanist.broker.settings import BrokerSettings
+from tanist.broker.table_safety import TableSafety
 from tanist.errors import DiskFull
 from tanist.model.groups import SubscriptionGroupConfig
 from tanist.model.offsets import QueueOffset
 from tanist.model.topics import TopicConfig
+from tanist.sim.loop import PlayedClock
 from tanist.sim.reset.around import QUEUES, Around
-from tanist.sim.reset.loop import PlayedClock
 
 _TableT = TypeVar("_TableT")
 
@@ -78,6 +79,7 @@ class PlayedState:
     locks: QueueLocks = field(default_factory=QueueLocks)
     pull_progress: PullProgress = field(default_factory=PullProgress)
     corrections: Corrections = field(default_factory=Corrections)
+    table_safety: TableSafety = field(default_factory=TableSafety)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,9 @@
 """One history of a group that is moved: troubles for a minute, then none, and then all must be well."""
 
-import logging
-import random
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 
+from tanist.sim.alone import alone
 from tanist.sim.broken import Broken
 from tanist.sim.reset.machines import PRODUCTION, Machines
 from tanist.sim.reset.troubles import TROUBLE_S, Trouble, begin, draw
@@ -39,7 +36,7 @@ def walk(
     if troubles is None:
         troubles = drawn
     broken: str | None = None
-    with _alone(seed):
+    with alone(seed):
         world = ResetWorld(
             is_broadcasting=is_broadcasting,
             is_orderly=is_orderly,
@@ -69,16 +66,3 @@ def _play(world: ResetWorld, troubles: tuple[Trouble, ...]) -> None:
         if world.clockwork.now_s >= end_s:
             raise Broken(complaint)
         world.clockwork.run_for(1.0)
-
-
-@contextmanager
-def _alone(seed: int) -> Generator[None]:
-    """Clients take chances of their own: they are the seed's. And they tell nobody what goes wrong here."""
-    state, level = random.getstate(), logging.root.manager.disable
-    random.seed(seed)
-    logging.disable()
-    try:
-        yield
-    finally:
-        logging.disable(level)
-        random.setstate(state)

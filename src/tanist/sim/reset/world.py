@@ -10,7 +10,7 @@ from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies import encode_body
 from tanist.protocol.bodies.reset import QueueTarget, QueueTargets, ResetState
 from tanist.protocol.bodies.sync import ConsumerOffsetTable
-from tanist.protocol.codes import RequestCode
+from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.reset import ApplyResetRequest
 from tanist.sim.cables import Cables
@@ -31,6 +31,8 @@ _ELECT_S = 2.0
 _LOOK_S = 0.5
 _ORDER_TRIES = 20
 _ORDER_TIMEOUT_S = 3.0
+_UNSAFE = (ResponseCode.SLAVE_NOT_AVAILABLE, ResponseCode.FLUSH_SLAVE_TIMEOUT)
+"""An order that is answered so is to be given again."""
 
 
 class ResetWorld:
@@ -63,8 +65,6 @@ class ResetWorld:
         self._numbers = count(1)
         self._order_count = 0
         self._master_gone_s: float | None = None
-        self._lost: set[str] = set()
-        """Orders that a new master had not heard of."""
 
     def tell(self, who: str, what: str) -> None:
         self.transcript.append(f"{self.clockwork.now_s:7.3f}  {who:8}  {what}")
@@ -113,13 +113,12 @@ class ResetWorld:
 
     def switch(self) -> None:
         """The slave is master from now on, and the master its slave."""
-        if not self.slave.place.process.is_awake:
+        if not self.slave.place.process.is_awake or not self.slave.is_in_step:
             return
         old, self.master = self.master, self.slave
         self.switches += 1
-        # The master may be gone before it has told its slave of an order.
-        given = {each.order_id for spot in self.rules.given.values() for each in spot}
-        self._lost |= {each for each in given if self.master.state.resets.find(each) is None}
+        # The master may be gone before it has told its slave of an order, and acknowledged it.
+        self.rules.on_switch(lambda order_id: self.master.state.resets.find(order_id) is not None)
         self.around.reign += 1
         self.tell(self.master.name, "is master")
         self.master.become(is_master=True)
@@ -194,7 +193,7 @@ class ResetWorld:
         there = [member for member in self.members if member.kind is kind and member.is_there]
         given = self.rules.given.get(spot, [])
         last = given[-1] if given else None
-        if last is not None and last.order_id in self._lost:
+        if last is not None and last.order_id in self.rules.lost:
             return
         for member in there if kind.is_broadcasting else (None,):
             name = None if member is None else member.name
@@ -237,7 +236,10 @@ class ResetWorld:
                 try:
                     answer = await end.request(request, _ORDER_TIMEOUT_S)
                     self.tell(_OPERATOR, f"{order_id}: answer {answer.code} {answer.remark or ''}")
-                    return
+                    if answer.code == ResponseCode.SUCCESS:
+                        self.rules.on_acknowledged(order_id)
+                    if answer.code not in _UNSAFE:
+                        return
                 except RemotingError:
                     pass
                 finally:

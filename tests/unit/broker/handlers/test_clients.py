@@ -13,6 +13,7 @@ from tanist.broker.heartbeat import MAX_HEARTBEAT_BYTES
 from tanist.broker.locks import LOCK_LIFE_MS, QueueLocks
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.state import BrokerState
+from tanist.clock import steady_ms
 from tanist.errors import RemoteProtocolError, ResponseError
 from tanist.model.groups import SubscriptionGroupConfig
 from tanist.model.route import MessageQueue
@@ -245,7 +246,7 @@ def test_a_lost_connection_is_told_to_those_who_stay(desk: Desk, connection: Fak
 
 def test_silent_clients_are_closed_and_old_locks_forgotten(desk: Desk, connection: FakeConnection) -> None:
     desk.beat(connection)
-    desk.state.locks.lock("GroupA", [Q0], client_id=CLIENT_ID, now_ms=desk.clock.now_ms())
+    desk.state.locks.lock("GroupA", [Q0], client_id=CLIENT_ID, now_ms=steady_ms(desk.clock))
     desk.clock.advance_ms(SILENCE_LIMIT_MS + 1)
     handlers.on_tick(desk.state)
     assert connection.closed_for == "no heartbeat for 120 s"
@@ -365,6 +366,20 @@ def test_a_lock_that_is_not_renewed_is_for_the_next_who_asks(desk: Desk) -> None
         answer = desk.ask(RequestCode.LOCK_BATCH_MQ, body=body)
         assert decode_java_json(answer.body, bodies.LockedQueues).queues == [Q0]
         desk.clock.advance_ms(LOCK_LIFE_MS + 1)
+
+
+@pytest.mark.parametrize("by_ms", [3_600_000, -3_600_000])
+def test_a_lock_lives_as_long_as_always_when_somebody_sets_the_clock(desk: Desk, by_ms: int) -> None:
+    def lock(client_id: str) -> list[MessageQueue]:
+        body = bodies.QueueLocks(client_id=client_id, consumer_group="G", queues=[Q0])
+        answer = desk.ask(RequestCode.LOCK_BATCH_MQ, body=body)
+        return decode_java_json(answer.body, bodies.LockedQueues).queues
+
+    assert lock("first") == [Q0]
+    desk.clock.set_now_ms(desk.clock.now_ms() + by_ms)
+    assert lock("second") == []
+    desk.clock.advance_ms(LOCK_LIFE_MS + 1)
+    assert lock("second") == [Q0]
 
 
 # What is not done here.

@@ -13,7 +13,9 @@ from tanist.broker.resets import carrying
 from tanist.broker.resets.order_file import OrderFile
 from tanist.broker.resets.table import OrderTable, set_unsaved
 from tanist.broker.state import BrokerState
+from tanist.broker.table_safety import Copies
 from tanist.errors import RequestTimeout, ResponseError
+from tanist.ha.replicas import Dialect, Replica, ReplicaTable
 from tanist.model.groups import ConsumeFromWhere, ConsumeType, MessageModel
 from tanist.model.offsets import QueueOffset
 from tanist.model.route import MessageQueue
@@ -35,6 +37,7 @@ from tanist.protocol.bodies.reset import (
 from tanist.protocol.bodies.running import ConsumerStatus
 from tanist.protocol.codes import Language, RequestCode, ResponseCode
 from tanist.protocol.command import Command
+from tanist.protocol.ha_link import AckKind
 from tanist.protocol.headers.base import Header
 from tanist.protocol.headers.offsets import QueryConsumerOffsetRequest, UpdateConsumerOffsetRequest
 from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
@@ -152,9 +155,21 @@ class Desk:
         self._routes[RequestCode.HEART_BEAT](request, member)
         return member
 
-    def commit(self, offset: int, *, queue_id: int = 0, by: FakeConnection, is_one_way: bool = True) -> None:
+    def commit(
+        self,
+        offset: int,
+        *,
+        queue_id: int = 0,
+        by: FakeConnection,
+        is_one_way: bool = True,
+        client_id: str | None = None,
+    ) -> None:
         header = UpdateConsumerOffsetRequest(
-            consumer_group="G", topic=TOPIC, queue_id=queue_id, consumer_offset=QueueOffset(offset)
+            consumer_group="G",
+            topic=TOPIC,
+            queue_id=queue_id,
+            consumer_offset=QueueOffset(offset),
+            client_id=client_id,
         )
         self.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header, by=by, is_one_way=is_one_way)
 
@@ -511,6 +526,30 @@ def test_a_client_that_is_gone_is_told_when_it_returns_until_the_order_expires(d
     assert (late.orders(), desk.state.resets.watched) == ([], {})
 
 
+def test_who_returns_is_told_where_the_group_stands_in_queues_that_another_has_taken(desk: Desk) -> None:
+    desk.stand(8, 2)
+    first = desk.join(Member("c1"))
+    desk.apply((0, 8, 3), (1, 2, 1))
+    clients.on_lost(desk.state, first)
+    other = desk.join(Member("c2"))
+    desk.commit(3, by=other)
+    desk.commit(6, by=other)
+    again = desk.join(Member("c1", port=4001))
+    assert [_places(order.body) for order in again.orders()] == [{0: 6, 1: 1}]
+
+
+def test_a_commit_that_says_whose_it_is_may_come_ahead_of_the_heartbeat(desk: Desk) -> None:
+    desk.stand(8, 2)
+    member = desk.join(Member("c1", language=Language.PYTHON))
+    desk.apply((0, 8, 3))
+    clients.on_lost(desk.state, member)
+    again = Member("c1", language=Language.PYTHON, port=4001)
+    desk.commit(9, by=again, is_one_way=False, client_id="c1")
+    assert desk.stands_at() == 3
+    desk.commit(9, by=again, is_one_way=False)
+    assert desk.stands_at() == 9
+
+
 def test_a_client_that_falls_silent_is_one_that_has_left(desk: Desk) -> None:
     member = desk.join(Member("c1"), is_broadcast=True)
     desk.apply((0, None, 3), (1, None, 3))
@@ -534,6 +573,59 @@ def test_a_second_order_for_the_same_queues_supersedes_the_first(desk: Desk) -> 
     ]
     assert desk.view("o1").receipts[0].reason == "order o3 came before it had moved"
     assert (len(member.orders()), desk.stands_at()) == (3, 5)
+
+
+# What a switch may undo
+
+
+def test_an_order_is_acknowledged_when_a_slave_has_it(desk: Desk) -> None:
+    desk.stand(8, 2)
+    replica = _have_a_slave(desk)
+    asked: list[int] = []
+    desk.state.table_safety.askers.append(asked.append)
+
+    async def give() -> None:
+        assert desk.serve(_order_of(target=3)) is None
+        assert (desk.stands_at(), asked, desk.operator.take_sent()) == (3, [1], [])
+        replica.tables_held = 1
+        desk.state.table_safety.on_held()
+
+    desk.loop.run_until_complete(give())
+    (answer,) = desk.operator.take_sent()
+    assert decode_java_json(answer.body, ResetOrderView).state is ResetState.APPLIED
+
+
+def test_an_order_that_no_slave_has_in_time_is_done_and_not_acknowledged(desk: Desk) -> None:
+    desk.stand(8, 2)
+    _have_a_slave(desk, timeout_s=0.0)
+
+    async def give() -> Command:
+        assert desk.serve(_order_of(target=3)) is None
+        # Its time is over at the next turn of the loop.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return desk.operator.take_sent()[0]
+
+    for _ in range(2):
+        answer = desk.loop.run_until_complete(give())
+        assert answer.code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+        assert "order o1 is APPLIED at this broker: a switch may undo it" in (answer.remark or "")
+    assert desk.stands_at() == 3
+
+
+def _have_a_slave(desk: Desk, *, timeout_s: float = 60.0) -> Replica:
+    table = ReplicaTable(fallbehind_max_bytes=1)
+    replica = Replica("10.0.0.2:1", Dialect.TANIST, 1, True, 0, 0, AckKind.RECEIVED, 0)
+    table.join(replica)
+    desk.state.table_safety.use(Copies(table, lambda: 1, timeout_s))
+    return replica
+
+
+def _order_of(*, target: int) -> Command:
+    wanted = QueueTarget(queue_id=0, expected_offset=None, target=QueueOffset(target))
+    header = ApplyResetRequest(order_id="o1", topic=TOPIC, group="G", caller="ann", is_forced=True)
+    body = encode_body(QueueTargets(targets=[wanted]))
+    return Command.request(RequestCode.APPLY_RESET, header, body=body, opaque=7)
 
 
 # Approval

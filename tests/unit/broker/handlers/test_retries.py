@@ -10,6 +10,7 @@ from tanist.broker.handlers import retries
 from tanist.broker.handlers.send import SendHandler
 from tanist.broker.placing import Placing
 from tanist.broker.settings import BrokerSettings
+from tanist.clock import steady_ms
 from tanist.errors import DiskFull, ResponseError
 from tanist.model.groups import SubscriptionGroupConfig
 from tanist.model.message import Message, SysFlag
@@ -364,8 +365,7 @@ class TestSendsToARetryTopic:
     def test_a_group_that_consumes_in_order_gets_nothing_again(self, tmp_path: Path) -> None:
         async def scenario(retrying: _Retrying) -> None:
             queue = MessageQueue(topic=T, broker_name="broker-a", queue_id=0)
-            now_ms = retrying.state.clock.now_ms()
-            retrying.state.locks.lock(G, [queue], client_id="C", now_ms=now_ms)
+            retrying.state.locks.lock(G, [queue], client_id="C", now_ms=steady_ms(retrying.state.clock))
             assert retrying.send_to_retry(reconsume_times=1, max_reconsume_times=5) == C.SUCCESS
             assert len(await retrying.records(DLQ)) == 1
             retrying.state.locks.unlock(G, [queue], client_id="C")

@@ -1,5 +1,6 @@
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -8,12 +9,13 @@ from tanist.broker.resets import table as tables
 from tanist.broker.resets.actions import TellClient
 from tanist.broker.resets.moment import Moment
 from tanist.broker.resets.order import GroupStanding, ResetOrder
-from tanist.broker.resets.order_file import decode_order, encode_order
+from tanist.broker.resets.order_file import OrderFile, decode_order, encode_order
 from tanist.broker.resets.table import OrderTable
 from tanist.broker.resets.watch import PATIENCE_MS, Commit
 from tanist.errors import ResponseError
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.reset import QueueTarget, ReceiptState, ResetOrderView, ResetState
+from tanist.store.disk import Disk
 from tests.support.fake_connection import FakeConnection
 
 NOBODY = GroupStanding(
@@ -195,6 +197,48 @@ def test_a_member_that_was_not_there_when_its_broker_went_down_soon_after_an_ord
     # The steady clock begins anew, and to come up takes as long as it takes.
     later.on_tick(Moment(10**8, 4))
     assert _told(later, client, Moment(10**8, 5)) == ["o1"]
+
+
+def test_a_crash_in_the_middle_of_a_newer_order_has_nobody_told_the_older_one(tmp_path: Path) -> None:
+    client = Client(FakeConnection("10.0.0.1:1"), "c1", "PYTHON", 479)
+    broadcasting = dataclasses.replace(NOBODY, is_broadcast=True)
+    table = OrderTable(OrderFile(Disk(), tmp_path))
+    for order_id in ("o1", "o2"):
+        table.apply(table.add(_order(order_id), 0), broadcasting, Moment(0, 0))
+    # What is done after the offsets are set is not saved yet.
+    later = OrderTable(OrderFile(Disk(), tmp_path))
+    watches = [*later.watched["G", "T"]]
+    told = [
+        action for watch in watches for action in watch.on_member(client, Moment(0, 5), is_broadcast=True)
+    ]
+    assert [action.watch.order_id for action in told if isinstance(action, TellClient)] == ["o2"]
+
+
+def test_an_order_that_the_offsets_have_no_room_for_supersedes_none() -> None:
+    def refuse(_targets: Mapping[int, int]) -> None:
+        raise ResponseError(2, "no room")
+
+    table, client = OrderTable(), Client(FakeConnection("10.0.0.1:1"), "c1", "PYTHON", 479)
+    _apply(table, _order("o1"))
+    with pytest.raises(ResponseError, match="no room"):
+        table.apply(table.add(_order("o2"), 0), dataclasses.replace(NOBODY, move=refuse), Moment(0, 0))
+    assert _told(_restarted(table), client, Moment(0, 5)) == ["o1"]
+
+
+def test_a_member_is_told_when_its_broker_went_down_before_it_had_told_anybody(tmp_path: Path) -> None:
+    class Crash(Exception):
+        """The broker is gone in the moment in which the offsets are set."""
+
+    def crash(_targets: Mapping[int, int]) -> None:
+        raise Crash
+
+    client = Client(FakeConnection("10.0.0.1:1"), "c1", "PYTHON", 479)
+    table, order = OrderTable(OrderFile(Disk(), tmp_path)), _order("o1")
+    with pytest.raises(Crash):
+        table.apply(table.add(order, 0), dataclasses.replace(NOBODY, move=crash), Moment(0, 0))
+    later = OrderTable(OrderFile(Disk(), tmp_path))
+    later.on_tick(Moment(0, 4))
+    assert _told(later, client, Moment(0, 5)) == ["o1"]
 
 
 def test_after_a_restart_strangers_are_judged_for_no_longer_than_before() -> None:

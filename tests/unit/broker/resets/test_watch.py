@@ -57,9 +57,18 @@ class Story:
     def now(self) -> Moment:
         return _at(self.now_ms)
 
-    def commit(self, client: Client, offset: int, queue_id: int = 0, *, is_one_way: bool = True) -> bool:
+    def commit(
+        self,
+        client: Client,
+        offset: int,
+        queue_id: int = 0,
+        *,
+        is_one_way: bool = True,
+        says_who: bool = False,
+    ) -> bool:
         """Whether the commit counts."""
-        commit = Commit(client.connection, queue_id, offset, is_one_way)
+        client_id = client.client_id if says_who else None
+        commit = Commit(client.connection, queue_id, offset, is_one_way, client_id)
         counts, _ = self.watch.may_commit(commit, self.now, lambda: self.members.get(client.connection))
         return counts
 
@@ -340,7 +349,7 @@ def test_where_a_client_stands_in_queues_that_are_not_of_the_order_is_not_kept()
 # Those who come and go
 
 
-def test_who_returns_is_not_sent_back_where_the_group_has_been_since() -> None:
+def test_who_returns_is_not_sent_back_to_the_target_where_the_group_has_been_since() -> None:
     client, newcomer, returned = _client("c1"), _client("c2"), _client("c1", port=2)
     story = Story(client)
     story.members |= {newcomer.connection: newcomer, returned.connection: returned}
@@ -356,19 +365,87 @@ def test_who_returns_is_not_sent_back_where_the_group_has_been_since() -> None:
     assert story.state(returned) is ReceiptState.CONFIRMED
 
 
-def test_who_returns_and_has_nothing_left_to_go_to_is_not_told() -> None:
+def test_who_returns_and_has_nothing_left_to_go_to_is_sent_to_where_the_group_stands() -> None:
     client, newcomer, returned = _client("c1"), _client("c2"), _client("c1", port=2)
     story = Story(client)
-    story.members[newcomer.connection] = newcomer
+    story.members |= {newcomer.connection: newcomer, returned.connection: returned}
     story.stands(client, q0=150)
     story.watch.on_left(client.connection)
     story.commit(newcomer, 100)
     actions = story.watch.on_member(returned, _at(LATE_MS), is_broadcast=False)
-    assert [type(action) for action in actions] == [NoteReceipt]
-    assert (story.state(client), story.reason(client)) == (
+    assert actions == [AskStanding(story.watch, returned), TellClient(story.watch, returned, frozenset({0}))]
+    story.now_ms = LATE_MS
+    assert not story.commit(returned, 160)
+    assert not story.commit(returned, 100)
+    story.stands(returned, q0=150)
+    assert (story.state(returned), story.reason(returned)) == (
         ReceiptState.CONFIRMED,
         "its queues went to others",
     )
+    story.query(returned)
+    assert story.commit(returned, 160)
+
+
+def test_who_returns_and_had_moved_in_every_queue_is_asked_and_not_told() -> None:
+    client, returned = _client("c1"), _client("c1", port=2)
+    story = Story(client)
+    story.members[returned.connection] = returned
+    story.pull(client, 100)
+    story.pull(client, 200, queue_id=1)
+    story.watch.on_left(client.connection)
+    assert story.watch.on_member(returned, _at(START_MS), is_broadcast=False) == [
+        AskStanding(story.watch, returned)
+    ]
+    story.stands(returned, q0=150, q1=900)
+    assert story.state(returned) is ReceiptState.CONFIRMED
+
+
+def test_a_client_of_ours_says_that_it_went_to_where_the_group_stands() -> None:
+    client, newcomer = _client("c1", language="PYTHON"), _client("c2", language="PYTHON")
+    returned = _client("c1", language="PYTHON", port=2)
+    story = Story(client)
+    story.members |= {newcomer.connection: newcomer, returned.connection: returned}
+    story.watch.on_left(client.connection)
+    story.pull(newcomer, 100)
+    story.pull(newcomer, 200, queue_id=1)
+    story.watch.on_member(returned, _at(START_MS), is_broadcast=False)
+    assert story.state(returned) is ReceiptState.TOLD
+    moved = QueueReceipt(queue_id=0, old_offset=QueueOffset(150), new_offset=QueueOffset(120))
+    story.watch.on_receipt(returned, QueueReceipts(queues=[moved]), _at(START_MS))
+    assert (story.state(returned), story.reason(returned)) == (
+        ReceiptState.CONFIRMED,
+        "its queues went to others",
+    )
+    assert story.commit(returned, 121)
+    assert not story.commit(returned, 250, queue_id=1)
+
+
+def test_a_commit_that_comes_ahead_of_its_members_heartbeat_is_no_operators() -> None:
+    client, returned = _client(language="PYTHON"), _client(language="PYTHON", port=2)
+    story = Story(client)
+    story.watch.on_left(client.connection)
+    story.now_ms = 2 * LATE_MS
+    assert not story.commit(returned, 150, is_one_way=False, says_who=True)
+    assert story.commit(returned, 150, is_one_way=False)
+    story.members = {returned.connection: returned}
+    assert TellClient(story.watch, returned) in story.watch.on_member(returned, story.now, is_broadcast=False)
+    assert not story.commit(returned, 150, is_one_way=False, says_who=True)
+
+
+def test_a_commit_ahead_of_the_heartbeat_counts_if_its_member_had_moved() -> None:
+    client, returned = _client(language="PYTHON"), _client(language="PYTHON", port=2)
+    story = Story(client)
+    moved = QueueReceipt(queue_id=0, new_offset=QueueOffset(100))
+    story.watch.on_receipt(client, QueueReceipts(queues=[moved]), _at(START_MS))
+    story.watch.on_left(client.connection)
+    assert story.commit(returned, 150, is_one_way=False, says_who=True)
+
+
+def test_a_commit_ahead_of_the_heartbeat_of_who_is_not_known_counts_once_nobody_is_judged() -> None:
+    story, stranger = Story(), _client(language="PYTHON")
+    assert not story.commit(stranger, 150, is_one_way=False, says_who=True)
+    story.now_ms = LATE_MS
+    assert story.commit(stranger, 150, is_one_way=False, says_who=True)
 
 
 def test_in_clustering_who_has_failed_is_not_told_again() -> None:
@@ -428,6 +505,14 @@ def test_who_left_before_it_had_moved_is_told_again_when_it_returns(is_broadcast
     actions = story.watch.on_member(returned, _at(LATE_MS), is_broadcast=is_broadcast)
     assert TellClient(story.watch, returned) in actions
     assert (story.state(returned), len(story.watch.receipts)) == (ReceiptState.TOLD, 1)
+
+
+def test_last_words_on_an_old_connection_are_of_nobody_who_is_missing() -> None:
+    client, again = _client(language="PYTHON"), _client(language="PYTHON", port=2)
+    story = Story(again, is_broadcast=True)
+    assert story.watch.on_member(client, _at(START_MS), is_broadcast=True)
+    story.watch.on_left(client.connection)
+    assert [receipt.connection for receipt in story.watch.receipts] == [again.connection]
 
 
 def test_who_has_moved_is_not_told_again() -> None:

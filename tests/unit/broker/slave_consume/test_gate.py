@@ -11,6 +11,7 @@ from tanist.broker.slave_consume import gate as gate_module
 from tanist.broker.slave_consume.gate import ReadGate
 from tanist.broker.slave_consume.live_view import HeldLock, LiveView
 from tanist.broker.state import BrokerState
+from tanist.clock import steady_ms
 from tanist.model.route import MessageQueue
 from tanist.protocol.bodies import decode_java_json
 from tanist.protocol.bodies.client import ConsumerList
@@ -96,7 +97,7 @@ def test_who_consumed_here_is_known_after_they_were_sent_away_and_they_hold_noth
     async def scenario(gated: _Gated) -> None:
         for client_id in ("a", "b"):
             join(gated.state, "billing", client_id=client_id, language="PYTHON")
-        gated.state.locks.lock("billing", [Q0], client_id="b", now_ms=gated.state.clock.now_ms())
+        gated.state.locks.lock("billing", [Q0], client_id="b", now_ms=steady_ms(gated.state.clock))
         assert gated.gate.view() == VIEW
         gated.right.give(OTHER_IS_READ)
         assert gated.gate.view() == VIEW
@@ -170,7 +171,7 @@ def test_who_consumed_elsewhere_keeps_its_queues_for_a_while(
         here = FakeConnection()
         join(gated.state, "billing", client_id="a", connection=here)
         assert gated.members() == ["a", "b"]
-        now_ms = gated.state.clock.now_ms()
+        now_ms = steady_ms(gated.state.clock)
         assert gated.state.locks.lock("billing", [Q0], client_id="a", now_ms=now_ms) == []
         # It is told when the other one has not come, and asks for the list again.
         await until(lambda: len(here.sent) == 1)

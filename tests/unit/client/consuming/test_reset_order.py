@@ -57,6 +57,14 @@ def test_a_reset_that_failed_as_a_whole_leaves_all_queues() -> None:
     assert order.left == offsets_of([(0, 3)])
 
 
+def test_an_order_that_is_told_again_goes_where_it_says_by_then_in_what_is_left() -> None:
+    order = make_order((0, 3), (1, 5))
+    order.on_moves([moved(0, 8, 3), moved(1, 9, 5, "nobody kept it")])
+    order.on_told(offsets_of([(0, 4), (1, 7)]))
+    assert order.left == offsets_of([(1, 7)])
+    assert order.is_running
+
+
 def test_a_member_without_such_a_queue_has_moved_none() -> None:
     order = make_order((0, 3))
     order.on_moves([])
@@ -92,3 +100,22 @@ def test_orders_of_two_brokers_may_have_one_id() -> None:
     known = KnownOrders()
     known.add(make_order((0, 1)))
     assert known.find(OrderKey("order-1", "T", "broker-b")) is None
+
+
+def test_an_order_that_was_applied_anew_is_another_one() -> None:
+    known = KnownOrders()
+    known.add(make_order((0, 3)))
+    assert known.find(OrderKey("order-1", "T", "broker-a", applied_ms=7)) is None
+
+
+def test_an_order_that_runs_gives_way_in_the_queues_of_one_that_is_told_after_it() -> None:
+    known, before, done = KnownOrders(), make_order((0, 3), (1, 5)), make_order((1, 4), order_id="done")
+    done.on_moves([moved(1, 9, 4, "nobody kept it")])
+    newer = make_order((1, 7), order_id="newer")
+    for order in (done, before, newer):
+        known.add(order)
+    under_way = before.left
+    known.give_way(newer)
+    assert under_way == offsets_of([(0, 3)])
+    assert newer.left == offsets_of([(1, 7)])
+    assert done.left == offsets_of([(1, 4)])

@@ -24,6 +24,7 @@ def test_every_field_goes_out_as_text_under_its_wire_name() -> None:
         "isForce": "true",
         "queueId": "-1",
         "offset": "7",
+        "appliedMillis": "0",
     }
 
 

@@ -24,7 +24,7 @@ PULLED = (
 BROKER = "brokerName! brokerAddr! clusterName! brokerId!"
 MASTER = "masterBrokerId masterAddress masterEpoch"
 HA_INFO = "masterHaAddress masterFlushOffset masterAddress"
-RESET = "topic! group! timestamp! isForce! queueId offset orderId"
+RESET = "topic! group! timestamp! isForce! queueId offset orderId appliedMillis"
 
 # Request code: the ext fields of the request, "->", those of its answer. "!" marks a mandatory one.
 CATALOGUE = {
@@ -33,7 +33,7 @@ CATALOGUE = {
     12: "topic! key! maxNum! beginTimestamp! endTimestamp! _UNIQUE_KEY_QUERY"
     " -> indexLastUpdateTimestamp! indexLastUpdatePhyoffset!",
     14: "consumerGroup! topic! queueId! setZeroIfNotFound -> offset!",
-    15: "consumerGroup! topic! queueId! commitOffset!",
+    15: "consumerGroup! topic! queueId! commitOffset! clientId",
     17: "topic! defaultTopic! readQueueNums! writeQueueNums! perm! topicFilterType!"
     " topicSysFlag order attributes force",
     18: "",

@@ -16,15 +16,16 @@ _MOST_WAITS = 10
 class PlayedClock:
     """The clocks of one machine, a ``tanist.clock.Clock``. Somebody may set the one that people read."""
 
-    def __init__(self, clockwork: Clockwork) -> None:
+    def __init__(self, clockwork: Clockwork, *, rate: float = 1.0) -> None:
         self._clockwork = clockwork
+        self._rate = rate
         self.is_wrong_by_ms = 0
 
     def now_ms(self) -> int:
         return _EPOCH_MS + self.is_wrong_by_ms + int(self._clockwork.now_s * 1000)
 
     def monotonic_s(self) -> float:
-        return self._clockwork.now_s
+        return self._clockwork.now_s * self._rate
 
 
 class PlayedLoop(asyncio.AbstractEventLoop):
@@ -35,11 +36,11 @@ class PlayedLoop(asyncio.AbstractEventLoop):
         self._process = process
         self._life = process.life
         self._failure: BaseException | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
         self._is_over = False
 
     def time(self) -> float:
-        return self._clockwork.now_s
+        return self._clockwork.now_s * self._process.rate
 
     def run(self, do: Callable[[], object]) -> None:
         """Do it now, as something that the loop has come to."""
@@ -83,8 +84,8 @@ class PlayedLoop(asyncio.AbstractEventLoop):
 
     def create_task(self, coro: Any, **named: Any) -> asyncio.Task[Any]:
         task = asyncio.Task(coro, loop=self, **named)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
         return task
 
     def run_in_executor(
@@ -129,6 +130,7 @@ class PlayedLoop(asyncio.AbstractEventLoop):
             if self._failure is not None:
                 raise self._failure
 
+        delay_s /= self._process.rate
         self._clockwork.after(delay_s, run, process=self._process, life=self._life)
 
 
