@@ -27,7 +27,7 @@ _TOPIC = "TopicA"
 _STORE = {"mappedFileSizeCommitLog": 1 << 30}
 
 
-def run() -> list[Row]:
+def run(count: int = _ROWS, rounds: int = _ROUNDS) -> list[Row]:
     # The Python workers are other processes, and have to find this module.
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
     settings = {"spark.ui.enabled": "false", "spark.log.level": "ERROR"}
@@ -41,14 +41,14 @@ def run() -> list[Row]:
         spark = spark_session(f"local[{_CORES}]", settings=settings)
         try:
             columns = f"rpad(string(id), {_BODY_BYTES}, '.') AS body"
-            frame = spark.range(0, _ROWS, 1, _CORES).selectExpr(columns).persist()
+            frame = spark.range(0, count, 1, _CORES).selectExpr(columns).persist()
             frame.count()
             with PeakMemory() as memory:
                 ours, client, loop = interleaved(
-                    _ROUNDS,
-                    lambda: _rate(lambda: _write(frame, names.address)),
-                    lambda: _rate(lambda: _send(names.address)),
-                    lambda: _rate(lambda: _loop(frame, names.address)),
+                    rounds,
+                    lambda: _rate(count, lambda: _write(frame, names.address)),
+                    lambda: _rate(count, lambda: _send(names.address, count)),
+                    lambda: _rate(count, lambda: _loop(frame, names.address)),
                 )
         finally:
             spark.stop()
@@ -66,20 +66,20 @@ def run() -> list[Row]:
     ]
 
 
-def _rate(work: Callable[[], None]) -> float:
+def _rate(count: int, work: Callable[[], None]) -> float:
     started_s = time.perf_counter()
     work()
-    return _ROWS / (time.perf_counter() - started_s)
+    return count / (time.perf_counter() - started_s)
 
 
 def _write(frame: "DataFrame", namesrv: str) -> None:
     frame.write.format("rocketmq").options(namesrv=namesrv, topic=_TOPIC).mode("append").save()
 
 
-def _send(namesrv: str) -> None:
+def _send(namesrv: str, count: int) -> None:
     """As many bodies in one process, each batch acknowledged before the next."""
     with Producer(group="bench", namesrv=namesrv) as producer:
-        for first in range(0, _ROWS, _BATCH):
+        for first in range(0, count, _BATCH):
             bodies = (
                 str(number).encode().ljust(_BODY_BYTES, b".") for number in range(first, first + _BATCH)
             )

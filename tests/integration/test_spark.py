@@ -281,10 +281,12 @@ CHECKS: tuple[Callable[["SparkSession", Path], None], ...] = (
 
 
 def test_in_one_session(session: "SparkSession", tmp_path: Path, subtests: pytest.Subtests) -> None:
-    from tests.support.spark_stores import fill_store  # noqa: PLC0415 - it may not be installed.
+    from tests.support import spark_filters  # noqa: PLC0415 - it needs what may not be installed.
+    from tests.support.spark_stores import fill_store  # noqa: PLC0415
     from tests.support.spark_stream_checks import STREAM_CHECKS  # noqa: PLC0415
 
     fill_store(tmp_path / "store")
-    for check in (*CHECKS, *STREAM_CHECKS):
+    of_spark = spark_filters.a_source_that_takes_filters_still_loses_rows_of_other_queries
+    for check in (*CHECKS, of_spark, *STREAM_CHECKS):
         with subtests.test(check.__name__):
             check(session, tmp_path)

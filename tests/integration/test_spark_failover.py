@@ -11,6 +11,7 @@ import pytest
 from tanist.client.session.wire import Wire
 from tanist.protocol.codes import RequestCode
 from tanist.protocol.command import Command
+from tanist.spark.errors import SparkError
 from tanist.sync import Message, Producer
 from tests.support.fixed_pair import FixedPair
 from tests.support.requests import TOPIC
@@ -79,6 +80,9 @@ def test_slaves_are_read_to_spare_their_master_and_masters_where_there_is_none(
 def test_a_read_goes_on_at_the_slave_of_a_master_with_fixed_roles(tmp_path: Path) -> None:
     with FixedPair(tmp_path, slaveConsumeChecks=2, brokerStandInMills=0) as pair:
         send(pair.names.address)
+        # The registry says who is read, and it is the master. A task would wait half a minute.
+        with pytest.raises(SparkError, match=r"no slave of broker-a may be read now \(.* is not readable"):
+            next(pull_batches(pair.names.address, subscribe=TOPIC, readFrom="slave"))
         reading = pull_batches(pair.names.address, subscribe=TOPIC)
         batches = [next(reading)]
         pair.kill_master()

@@ -111,6 +111,11 @@ def test_a_group_begins_where_it_has_read_to_if_that_is_committed(broker: Embedd
     # Whoever does not take all of it has read nothing.
     assert (len(first), len(again)) == (50, 50)
     assert pull_rows(broker.namesrv, **given) == []
+    # A frame that was planned earlier and is read again does not take the group back.
+    ends = json.dumps({"Bills": {broker.broker_name: {"0": 3}}})
+    earlier = given | {"startingOffsets": "earliest", "endingOffsets": ends}
+    assert len(pull_rows(broker.namesrv, **earlier, commitOffsets="true")) == 3
+    assert pull_rows(broker.namesrv, **given) == []
 
 
 def test_a_broker_that_checks_signatures_is_read_with_the_keys(tmp_path: Path) -> None:

@@ -8,14 +8,16 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
+import msgspec
 from click.testing import CliRunner, Result
 
 from tanist.check import Began, Ended, Event, Fault, Held, Log, Outcome, Read
 from tanist.check.history import encode_event, order_of
 from tanist.cli.main import tanist
 from tanist.spark.archive.folder import ArchiveFolder
+from tanist.spark.lag.samples import append_samples, read_samples
 from tanist.sync import Consumer, Credentials, Message, Producer, Start
 from tanist.testing import EmbeddedBroker
 from tests.support.acl import SECRET
@@ -66,6 +68,18 @@ def every_job_reaches_a_broker_that_has_access_rules(spark: "SparkSession", fold
         asked = ("-n", namesrv, "--to", "-2h", "-g", "billing", "-o", str(folder / "plans"))
         plans = told("reset-plan", *asked, progress="")
         assert [plan["topic"] for plan in plans["plans"]] == ["Orders"]
+        expired = {("Orders", broker.broker_name, queue): 2 for queue in (0, 1)}
+        with patch("tanist.spark.reset_plan.expired_queues", Mock(return_value=expired)):
+            plans = told("reset-plan", *asked, "--archive", archive)
+        assert [one["rows"] for plan in plans["plans"] for one in plan["onlyArchived"]] == [2, 2]
+        assert logged.count(f"reset-plan is done read_rows={COUNT} read_bytes=") == 1
+        assert logged.count("plans written count=1 folder=") == 2
+
+        begun = [msgspec.structs.replace(one, at_ms=1, consumer_offset=0) for one in read_samples(samples)]
+        append_samples(samples, begun)
+        late = told("lag", "report", str(samples), "--archive", archive, "--html", str(folder / "lag.html"))
+        assert [one["messages"] for one in late["latencies"]] == [COUNT]
+        assert logged.count(f"lag is done read_rows={COUNT} read_bytes=") == 1
 
 
 def an_archive_that_is_told_to_end_finishes_its_batch_and_goes_on_later(

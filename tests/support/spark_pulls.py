@@ -8,6 +8,7 @@ from tanist.spark.columns import COLUMNS
 from tanist.spark.rocketmq.cluster import look_up
 from tanist.spark.rocketmq.offsets import make_ranges, split
 from tanist.spark.rocketmq.options import for_batch, read_options
+from tanist.spark.rocketmq.readable import check_readable
 from tanist.spark.rocketmq.source import read_range
 
 
@@ -23,5 +24,6 @@ def pull_batches(namesrv: str, **given: str) -> Iterator[RecordBatch]:
     assert options.end is not None
     states = look_up(options, with_epochs=True)
     ranges = make_ranges(states, options.start, options.end, fails_on_loss=options.fails_on_loss)
+    check_readable(states, options)
     for span in split(ranges, options.min_partitions):
         yield from read_range(span, COLUMNS, options, commits=options.commits)

@@ -1,4 +1,4 @@
-"""``tanist spark archive``: messages kept for good, as Parquet that every reader understands."""
+"""``tanist spark archive``: messages kept for good, as Parquet for every reader or as a Delta table."""
 
 import signal
 import threading
@@ -13,9 +13,11 @@ from rich.table import Table
 from tanist.admin.asking import Access
 from tanist.cli.asked import JSON
 from tanist.cli.spark_job import CONF, MASTER, echo_json, read_conf, show_progress
+from tanist.spark.archive.records import CLUSTER, DELTA, PARQUET, STORE
 from tanist.spark.progress import shown_bytes
 from tanist.spark.running import Workers, spark_workers
 from tanist.spark.session import check_installed
+from tanist.spark.watching import watched
 
 if TYPE_CHECKING:
     from tanist.spark.archive.folder import ArchiveFolder
@@ -62,6 +64,14 @@ _SHOWN_RANGES = 3
     help="Take so many messages at once, at most.  [default: 500000]",
 )
 @click.option("--allow-loss", is_flag=True, help="Go on if messages were deleted before they were archived.")
+@click.option(
+    "--format",
+    "table_format",
+    type=click.Choice([PARQUET, DELTA]),
+    default=PARQUET,
+    show_default=True,
+    help="Files for everybody, or a Delta table, for which Spark needs Delta's jars.",
+)
 @MASTER
 @CONF
 @JSON
@@ -80,11 +90,12 @@ def archive(
     interval: float,
     batch_messages: int | None,
     allow_loss: bool,
+    table_format: str,
     master: str,
     conf: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Archive messages as Parquet files by topic and day, each message once, until Ctrl-C.
+    """Archive messages as Parquet files by topic and day, or as a Delta table, each once, until Ctrl-C.
 
     \b
     tanist spark archive --namesrv 127.0.0.1:9876 --pattern 'Order.*' --to /archive
@@ -109,14 +120,17 @@ def archive(
     if from_store is not None and pattern is not None:
         raise click.UsageError("--pattern is for --namesrv; name --topics, or none for all of a store")
     check_installed()
-    from tanist.spark.archive.folder import new_about, open_for_writing  # noqa: PLC0415 - they need Arrow.
+    from tanist.spark.archive.delta import appended_by, delta_settings  # noqa: PLC0415 - they need Arrow.
+    from tanist.spark.archive.folder import new_about, open_for_writing  # noqa: PLC0415
     from tanist.spark.archive.from_store import StoreSource  # noqa: PLC0415
-    from tanist.spark.archive.records import CLUSTER, STORE  # noqa: PLC0415
 
+    settings = read_conf(conf)
+    if table_format == DELTA:
+        settings = delta_settings(settings)
     names = None if topics is None else [name.strip() for name in topics.split(",")]
     source: Source
     if from_store is not None:
-        about = new_about(STORE, topics=names)
+        about = new_about(STORE, table_format=table_format, topics=names)
         source = StoreSource(from_store, broker=broker_name, topics=names, may_lose=allow_loss)
     else:
         assert namesrv is not None
@@ -130,11 +144,13 @@ def archive(
             may_lose=allow_loss,
             until_now=once,
         )
-        about = new_about(CLUSTER, clusters=source.clusters())
+        about = new_about(CLUSTER, table_format=table_format, clusters=source.clusters())
     with open_for_writing(root, about) as folder:
         # Whatever is wrong is said before Spark is started, which takes a while.
         source.check(folder.positions)
-        with spark_workers(master, job="archive", settings=read_conf(conf)) as workers:
+        with spark_workers(master, job="archive", settings=settings) as workers:
+            if table_format == DELTA:
+                folder.append_with(appended_by(workers.session, root))
             report = _run(folder, source, workers, _pause(once=once, interval_s=interval))
     if as_json:
         echo_json(report)
@@ -185,13 +201,30 @@ def _print(report: "ArchiveReport") -> None:
 @archive.command(name="list")
 @_ARCHIVE
 @click.option("--topics", help="Only these, separated by commas.")
+@MASTER
+@CONF
 @JSON
-def list_command(*, archive: Path, topics: str | None, as_json: bool) -> None:
-    """Show what an archive holds: by topic, broker and queue, and what is missing between."""
-    check_installed()
-    from tanist.spark.archive.catalogue import read_catalogue  # noqa: PLC0415 - it needs Arrow.
+def list_command(
+    *, archive: Path, topics: str | None, master: str, conf: tuple[str, ...], as_json: bool
+) -> None:
+    """Show what an archive holds: by topic, broker and queue, and what is missing between.
 
-    found = read_catalogue(archive, topics=None if topics is None else topics.split(","))
+    Spark is needed, and started, only for a Delta table.
+    """
+    check_installed()
+    from tanist.spark.archive.catalogue import read_catalogue  # noqa: PLC0415 - they need Arrow.
+    from tanist.spark.archive.delta import delta_settings, table_catalogue  # noqa: PLC0415
+    from tanist.spark.archive.folder import open_about  # noqa: PLC0415
+
+    wanted = None if topics is None else topics.split(",")
+    if open_about(archive).table_format == DELTA:
+        with (
+            spark_workers(master, job="list", settings=delta_settings(read_conf(conf))) as workers,
+            watched(workers.session, "list", show_progress),
+        ):
+            found = table_catalogue(workers.session, archive, topics=wanted)
+    else:
+        found = read_catalogue(archive, topics=wanted)
     if as_json:
         echo_json(found)
         return
@@ -220,12 +253,18 @@ def list_command(*, archive: Path, topics: str | None, as_json: bool) -> None:
 def compact_command(*, archive: Path, master: str, conf: tuple[str, ...], as_json: bool) -> None:
     """Make few large files of many small ones, a topic's day at a time. The archive may be in use."""
     check_installed()
-    from tanist.spark.archive.compaction import compact  # noqa: PLC0415 - it needs Arrow.
+    from tanist.spark.archive.compaction import compact  # noqa: PLC0415 - they need Arrow.
+    from tanist.spark.archive.delta import optimize, settings_for  # noqa: PLC0415
     from tanist.spark.archive.folder import open_about  # noqa: PLC0415
 
-    open_about(archive)
-    with spark_workers(master, job="compact", settings=read_conf(conf)) as workers:
-        report = compact(archive, workers.run, tell=show_progress)
+    is_table = open_about(archive).table_format == DELTA
+    settings = settings_for(archive, read_conf(conf))
+    with spark_workers(master, job="compact", settings=settings) as workers:
+        if is_table:
+            with watched(workers.session, "compact", show_progress):
+                report = optimize(workers.session, archive)
+        else:
+            report = compact(archive, workers.run, tell=show_progress)
     if as_json:
         echo_json(report)
         return

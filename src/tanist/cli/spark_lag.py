@@ -1,6 +1,7 @@
 """``tanist spark lag``: how far consumers are behind, and how that goes."""
 
 import contextlib
+import logging
 import signal
 import threading
 import time
@@ -17,6 +18,8 @@ from tanist.cli.spark_job import CONF, MASTER, echo_json, read_conf, show_progre
 from tanist.spark.running import spark_workers
 from tanist.spark.session import check_installed
 from tanist.spark.watching import watched
+
+_log = logging.getLogger(__name__)
 
 
 @click.group()
@@ -97,14 +100,15 @@ def report(
     found, timed = analyse(taken), []
     with contextlib.ExitStack() as stack:
         if archive is not None:
-            from tanist.spark.archive.folder import open_about  # noqa: PLC0415
+            from tanist.spark.archive.delta import settings_for  # noqa: PLC0415
 
-            open_about(archive)
-            workers = stack.enter_context(spark_workers(master, job="lag", settings=read_conf(conf)))
+            settings = settings_for(archive, read_conf(conf))
+            workers = stack.enter_context(spark_workers(master, job="lag", settings=settings))
             stack.enter_context(watched(workers.session, "lag", show_progress))
             timed = latencies(workers.session, archive, taken)
     if page is not None:
-        page.write_text(make_page(found, timed))
+        size = page.write_text(make_page(found, timed))
+        _log.info("page written path=%s chars=%d", page, size)
     if as_json:
         echo_json({"groups": msgspec.to_builtins(found), "latencies": msgspec.to_builtins(timed)})
         return

@@ -74,14 +74,13 @@ def reset_plan(
     check_installed()
     from tanist.spark import reset_plan as job  # noqa: PLC0415 - it needs Arrow.
     from tanist.spark.archive.catalogue import shown_time  # noqa: PLC0415
-    from tanist.spark.archive.folder import open_about  # noqa: PLC0415
+    from tanist.spark.archive.delta import settings_for  # noqa: PLC0415
 
     now_ms = time.time_ns() // 1_000_000
     aimed = read_target([target], now_ms=now_ms, zone=datetime.now().astimezone().tzinfo or UTC)
     if not isinstance(aimed, AtTime):
         raise click.UsageError(f"--to {target} is no time; use 2026-11-18T09:00, milliseconds, or -2h")
-    if archive is not None:
-        open_about(archive)
+    settings = settings_for(archive, read_conf(conf))
 
     async def plan() -> tuple[list[Plan], list[job.NotPlanned]]:
         async with asking(access) as wire:
@@ -104,7 +103,7 @@ def reset_plan(
     with contextlib.ExitStack() as stack:
         if archive is not None and expired:
             click.echo(f"asking the archive about {len(expired)} queues", err=True)
-            workers = stack.enter_context(spark_workers(master, job="reset-plan", settings=read_conf(conf)))
+            workers = stack.enter_context(spark_workers(master, job="reset-plan", settings=settings))
             stack.enter_context(watched(workers.session, "reset-plan", show_progress))
             archived = job.lookup_in(workers.session, archive)(expired, aimed.at_ms)
     made = job.write_plans(plans, out, archived, archive=archive, at_ms=aimed.at_ms)

@@ -99,14 +99,14 @@ def replay(
     write, on Tanist's brokers.
     """
     check_installed()
-    from tanist.spark.archive.folder import open_about  # noqa: PLC0415 - they need Arrow.
+    from tanist.spark.archive.delta import settings_for  # noqa: PLC0415 - they need Arrow.
     from tanist.spark.archive.frames import read_archive  # noqa: PLC0415
     from tanist.spark.replay.job import plan_replay  # noqa: PLC0415
     from tanist.spark.replay.job import replay as run_replay  # noqa: PLC0415
     from tanist.spark.replay.selecting import want  # noqa: PLC0415
 
     # Whatever is wrong is said before Spark is started, which takes a while.
-    open_about(archive)
+    settings = settings_for(archive, read_conf(conf))
     wanted = want(
         archive=str(archive),
         topic=topic,
@@ -117,7 +117,7 @@ def replay(
         replay_id=replay_id,
         tags=frozenset(tag.strip() for tag in tags.split("||")) if tags else frozenset(),
     )
-    with spark_workers(master, job="replay", settings=read_conf(conf)) as workers:
+    with spark_workers(master, job="replay", settings=settings) as workers:
         frame = read_archive(workers.session, archive)
         if is_applied:
             report = run_replay(frame, wanted, namesrv, access=access, rows_per_s=rate, tell=show_progress)
@@ -182,15 +182,14 @@ def dedup(
     Equal are messages that a Spark job gave the same WRITE_ID, or a producer the same id.
     """
     check_installed()
-    from tanist.spark.archive.folder import open_about  # noqa: PLC0415 - they need Arrow.
+    from tanist.spark.archive.delta import settings_for  # noqa: PLC0415 - they need Arrow.
     from tanist.spark.ledger.dedup import dedup as run_dedup  # noqa: PLC0415
     from tanist.spark.ledger.messages import messages_of  # noqa: PLC0415
 
-    if archive is not None:
-        open_about(archive)
+    settings = settings_for(archive, read_conf(conf))
     target = None if to_topic is None else cluster_options(namesrv, access) | {"topic": to_topic}
     with (
-        spark_workers(master, job="dedup", settings=read_conf(conf)) as workers,
+        spark_workers(master, job="dedup", settings=settings) as workers,
         watched(workers.session, "dedup", show_progress),
     ):
         frame = messages_of(workers.session, topic, namesrv=namesrv, archive=archive, access=access)
@@ -256,18 +255,17 @@ def ledger(
     if traces is not None and deliveries is not None:
         raise click.UsageError("give either --traces or --deliveries, which say what was consumed")
     check_installed()
-    from tanist.spark.archive.folder import open_about  # noqa: PLC0415 - they need Arrow.
+    from tanist.spark.archive.delta import settings_for  # noqa: PLC0415 - they need Arrow.
     from tanist.spark.ledger import accounts  # noqa: PLC0415
     from tanist.spark.ledger.messages import deliveries_of, messages_of  # noqa: PLC0415
 
     # Whatever is wrong is said before Spark is started, which takes a while.
-    if archive is not None:
-        open_about(archive)
+    settings = settings_for(archive, read_conf(conf))
     offsets = accounts.group_offsets(topic, groups, namesrv, access)
     entries = [entry for path in files for entry in accounts.read_ledger_file(path)]
     entries += accounts.ask_ledgers(brokers, namesrv, access)
     with (
-        spark_workers(master, job="ledger", settings=read_conf(conf)) as workers,
+        spark_workers(master, job="ledger", settings=settings) as workers,
         watched(workers.session, "ledger", show_progress),
     ):
         report = accounts.account(

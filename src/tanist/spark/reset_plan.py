@@ -5,6 +5,7 @@ A group can not be sent to what its broker deleted: for that the archive is aske
 replay it.
 """
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from tanist.spark.errors import SparkError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
 
 GroupTopic = tuple[str, str]
 QueueKey = tuple[str, str, int]
@@ -169,6 +172,7 @@ def write_plans(
                 replay=_replay_command(plan, only, archive, at_ms) if only else None,
             )
         )
+    _log.info("plans written count=%d folder=%s", len(made), folder)
     return made
 
 

@@ -10,18 +10,20 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
+from tanist.protocol.java_json import BAD_JSON
 from tanist.spark.archive.layout import ABOUT, BATCHES, COMPACTING, DATA, OURS, STAGING
 from tanist.spark.archive.locks import COMPACTION, WRITER, locked, publishing
 from tanist.spark.archive.records import (
     ABOUT_KIND,
     ABOUT_VERSION,
+    PARQUET,
     About,
     Batch,
     Positions,
@@ -32,6 +34,9 @@ from tanist.spark.errors import SparkError
 
 _KEPT_BATCHES = 100
 """So many records are kept, for whoever wants to know what happened. Only the last one is needed."""
+
+Append = Callable[[int, Mapping[Path, str]], None]
+"""Has a batch in a table, of this number and once, by its files and where they would be below ``data``."""
 
 
 def open_about(root: Path) -> About:
@@ -44,7 +49,7 @@ def open_about(root: Path) -> About:
         raise SparkError(
             f"{root} is no archive: {what}; `tanist spark archive --to {root} …` makes one of an empty folder"
         ) from None
-    except msgspec.DecodeError as error:
+    except BAD_JSON as error:
         raise SparkError(f"{path} can not be read: {error}") from error
     if about.kind != ABOUT_KIND or about.version > ABOUT_VERSION:
         raise SparkError(
@@ -72,7 +77,7 @@ def open_for_writing(root: Path, wanted: About) -> Generator["ArchiveFolder"]:
 def new_about(
     source: str,
     *,
-    table_format: str = "parquet",
+    table_format: str = PARQUET,
     topics: Iterable[str] | None = None,
     clusters: Iterable[str] | None = None,
 ) -> About:
@@ -94,6 +99,7 @@ class ArchiveFolder:
         self.about = about
         self.last: Batch | None = None
         self._ours = root / OURS
+        self._append: Append | None = None
 
     @property
     def positions(self) -> Positions:
@@ -108,10 +114,20 @@ class ArchiveFolder:
         records = sorted((self._ours / BATCHES).glob("[0-9]*.json"))
         if records:
             self.last = msgspec.json.decode(records[-1].read_bytes(), type=Batch)
+        if self.about.table_format == PARQUET:
+            self._settle()
+        return self
+
+    def append_with(self, append: Append) -> None:
+        """Have batches in a table of Spark's, which was not there to finish the last one with before."""
+        self._append = append
+        self._settle()
+
+    def _settle(self) -> None:
+        if self.last is not None:
             self._publish(self.last)
         shutil.rmtree(self._ours / STAGING, ignore_errors=True)
         self._forget_compacted()
-        return self
 
     def _forget_compacted(self) -> None:
         """Remove the folders that a compaction has replaced, unless one is at it now."""
@@ -165,20 +181,28 @@ class ArchiveFolder:
         self._record_path(batch.number - _KEPT_BATCHES).unlink(missing_ok=True)
 
     def _publish(self, batch: Batch) -> None:
-        """Move files into their places. What has been moved already is not aside any more, and stays."""
+        """Have what lies aside where it is seen. What is not aside any more has been seen to already."""
+        staged = {self._ours / STAGING / file.staged: file.path for file in batch.files}
+        if self._append is None:
+            assert self.about.table_format == PARQUET, "a table is appended to by Spark"
+            self._move(staged)
+        elif staged and all(path.exists() for path in staged):
+            self._append(batch.number, staged)
+        for path in {source.parent for source in staged}:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _move(self, staged: Mapping[Path, str]) -> None:
         touched: set[Path] = set()
-        staged = [(self._ours / STAGING / file.staged, self.root / DATA / file.path) for file in batch.files]
         with publishing(self.root):
-            for source, place in staged:
+            for source, path in staged.items():
                 if not source.exists():
                     continue
+                place = self.root / DATA / path
                 _make_folder(place.parent, self.root / DATA)
                 source.replace(place)
                 touched.add(place.parent)
         for path in touched:
             sync_folder(path)
-        for path in {source.parent for source, _ in staged}:
-            shutil.rmtree(path, ignore_errors=True)
 
     def _record_path(self, number: int) -> Path:
         return self._ours / BATCHES / f"{number:010d}.json"

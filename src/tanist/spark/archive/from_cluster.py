@@ -17,6 +17,7 @@ from tanist.spark.rocketmq.cluster import NoReplica, look_up, look_up_patiently
 from tanist.spark.rocketmq.deleted import check_not_deleted
 from tanist.spark.rocketmq.offsets import PullRange, QueueState, queue_name, split
 from tanist.spark.rocketmq.options import RocketMQOptions, for_stream, read_options
+from tanist.spark.rocketmq.readable import check_readable
 from tanist.spark.rocketmq.source import read_range
 from tanist.spark.rocketmq.streaming import (
     Offsets,
@@ -73,6 +74,7 @@ class ClusterSource:
     def check(self, positions: Positions) -> None:
         states = look_up(self._options)
         self._check_offsets(from_table(positions), states)
+        check_readable(states, self._options)
         if self._until_now:
             self._until = {state.queue: state.max_offset for state in states}
 

@@ -12,6 +12,9 @@ HOLDS_KEY = "tanist.holds"
 CLUSTER = "cluster"
 STORE = "store"
 
+PARQUET = "parquet"
+DELTA = "delta"
+
 Positions = dict[str, Any]
 """Up to where an archive has come. What it looks like is its source's own."""
 
@@ -25,7 +28,7 @@ class About(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     created_at: str
     source: str
     """``cluster``: read from brokers; ``store``: from files."""
-    table_format: str = "parquet"
+    table_format: str = PARQUET
     topics: list[str] | None = None
     """Of stores: the only topics that are taken. None stands for all."""
     clusters: list[str] | None = None

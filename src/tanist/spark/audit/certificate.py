@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from tanist.protocol.java_json import BAD_JSON
 from tanist.spark.audit.blocks import BLOCK_BYTES, leaves_of, root
 from tanist.spark.commitlog.files import StoreFiles
 from tanist.spark.commitlog.planning import open_store
@@ -36,7 +37,7 @@ def load(path: Path) -> Certificate:
     """Read a certificate. Raises SparkError for a file that is none."""
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Certificate)
-    except msgspec.DecodeError as error:
+    except BAD_JSON as error:
         raise SparkError(f"{path} is no certificate of an audit: {error}") from error
     if (found.version, found.block_bytes) != (_VERSION, BLOCK_BYTES):
         raise SparkError(f"{path} is of another version than this Tanist can check")

@@ -12,6 +12,7 @@ from tanist.admin.asking import Access, asking
 from tanist.admin.cluster import broker_consume_stats, cluster_info
 from tanist.client.session.wire import Wire
 from tanist.protocol.bodies.stats import BrokerConsumeStats
+from tanist.protocol.java_json import BAD_JSON
 from tanist.spark.errors import SparkError
 
 _LOOK_BACK_BYTES = 4096
@@ -117,5 +118,5 @@ def _decoded(path: Path, lines: Iterable[bytes]) -> Iterator[Sample]:
     for number, line in enumerate(lines, 1):
         try:
             yield decoder.decode(line)
-        except msgspec.DecodeError as error:
+        except BAD_JSON as error:
             raise SparkError(f"{path}:{number} is no sample: {error}") from error

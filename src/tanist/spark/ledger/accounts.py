@@ -12,6 +12,7 @@ import msgspec
 from tanist.admin.asking import Access
 from tanist.model.route import MessageQueue
 from tanist.protocol.bodies.slave_consume import LedgerEntry, LedgerEvent
+from tanist.protocol.java_json import BAD_JSON
 from tanist.spark.access import cluster_options
 from tanist.spark.errors import SparkError
 from tanist.spark.rocketmq.cluster import look_up, wired
@@ -237,7 +238,7 @@ def read_ledger_file(path: Path) -> list[LedgerEntry]:
     for line in path.read_bytes().splitlines():
         try:
             entries.append(msgspec.json.decode(line, type=LedgerEntry))
-        except msgspec.DecodeError:
+        except BAD_JSON:
             continue
     if not entries and path.stat().st_size:
         raise SparkError(

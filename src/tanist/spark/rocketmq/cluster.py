@@ -240,7 +240,7 @@ async def _ask_state(
         addresses=addresses,
         min_offset=await _offset(wire, address, RequestCode.GET_MIN_OFFSET, least),
         max_offset=await _offset(wire, address, RequestCode.GET_MAX_OFFSET, most),
-        group_offset=await _group_offset(wire, queue, address, options.group)
+        group_offset=await group_offset(wire, queue, address, options.group)
         if options.start is not None and options.start.word == GROUP
         else None,
         start_at_time=await at_time(options.start),
@@ -258,7 +258,8 @@ async def _offset_at(wire: Wire, queue: MessageQueue, address: str, timestamp_ms
     return await _offset(wire, address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
 
 
-async def _group_offset(wire: Wire, queue: MessageQueue, address: str, group: str) -> int | None:
+async def group_offset(wire: Wire, queue: MessageQueue, address: str, group: str) -> int | None:
+    """How far a group is in a queue, by one replica; None if it never committed there."""
     header = QueryConsumerOffsetRequest(consumer_group=group, topic=queue.topic, queue_id=queue.queue_id)
     command = Command.request(RequestCode.QUERY_CONSUMER_OFFSET, header)
     answer = await wire.ask(address, command, accepted=_OFFSET_OR_NONE)

@@ -11,7 +11,7 @@ from tanist.protocol.codes import RequestCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.offsets import UpdateConsumerOffsetRequest
 from tanist.spark.errors import SparkError
-from tanist.spark.rocketmq.cluster import wired
+from tanist.spark.rocketmq.cluster import group_offset, wired
 from tanist.spark.rocketmq.offsets import QueueState, queue_name
 from tanist.spark.rocketmq.options import RocketMQOptions
 
@@ -35,8 +35,16 @@ def commit_all(
     asyncio.run(commit_each())
 
 
-async def commit(wire: Wire, group: str, queue: MessageQueue, offset: int, addresses: Iterable[str]) -> None:
-    """Commit one offset, with the first replica that takes it."""
+async def commit(
+    wire: Wire,
+    group: str,
+    queue: MessageQueue,
+    offset: int,
+    addresses: Iterable[str],
+    *,
+    only_forward: bool = False,
+) -> None:
+    """Commit one offset with the first replica that takes it; if asked, none that is behind the group's."""
     header = UpdateConsumerOffsetRequest(
         consumer_group=group,
         topic=queue.topic,
@@ -46,6 +54,8 @@ async def commit(wire: Wire, group: str, queue: MessageQueue, offset: int, addre
     failure: MQError = SparkError(f"nobody is known who has {queue_name(queue)}")
     for address in addresses:
         try:
+            if only_forward and (await group_offset(wire, queue, address, group) or 0) >= offset:
+                return
             await wire.ask(address, Command.request(RequestCode.UPDATE_CONSUMER_OFFSET, header))
         except MQError as error:
             failure = error

@@ -12,6 +12,7 @@ import msgspec
 
 from tanist.model.epochs import Epoch
 from tanist.model.route import MessageQueue
+from tanist.protocol.java_json import BAD_JSON
 from tanist.spark.errors import BadOption, SparkError, UnknownName
 
 EARLIEST = "earliest"
@@ -79,7 +80,7 @@ def read_bound(option: str, text: str, words: Iterable[str]) -> Bound:
             for broker, queues in brokers.items()
             for queue_id, offset in queues.items()
         }
-    except (msgspec.DecodeError, ValueError) as error:
+    except (*BAD_JSON, ValueError) as error:
         raise BadOption(option, text, f"{', '.join(allowed)} or JSON as {_SHAPE}") from error
     for queue, offset in offsets.items():
         if offset < _EARLIEST:

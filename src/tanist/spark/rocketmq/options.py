@@ -9,6 +9,7 @@ import msgspec
 from tanist.client.settings import ClientSettings
 from tanist.model.route import MessageQueue
 from tanist.model.subscription import EVERYTHING, SQL92, TAG, split_tags
+from tanist.protocol.java_json import BAD_JSON
 from tanist.spark.errors import BadOption, SparkError
 from tanist.spark.options import Options
 from tanist.spark.rocketmq.access import ACCESS_OPTIONS, read_access
@@ -149,7 +150,7 @@ def _assigned(options: Options) -> frozenset[MessageQueue]:
         return frozenset()
     try:
         table = msgspec.json.decode(text, type=dict[str, dict[str, list[int]]])
-    except msgspec.DecodeError as error:
+    except BAD_JSON as error:
         raise BadOption("assign", text, 'JSON as {"topic": {"broker": [0, 1]}}') from error
     return frozenset(
         MessageQueue(topic=topic, broker_name=broker, queue_id=queue_id)

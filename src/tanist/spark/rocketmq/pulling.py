@@ -13,6 +13,7 @@ import numpy as np
 from tanist.client.session.wire import Wire
 from tanist.errors import MQError, RemoteProtocolError, RemotingError, ResponseError
 from tanist.model.offsets import QueueOffset
+from tanist.model.route import MessageQueue
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
@@ -115,7 +116,8 @@ class Puller:
         failure: MQError = SparkError(f"nobody is known who has {queue_name(span.queue)}")
         for address in addresses:
             try:
-                answer = await self._wire.exchange(address, self._request(span, offset), timeout_s=TIMEOUT_S)
+                request = pull_request(span.queue, offset, span.end - offset, self._options)
+                answer = await self._wire.exchange(address, request, timeout_s=TIMEOUT_S)
                 pulled = read_answer(answer, offset)
             except (RemotingError, ResponseError) as error:
                 if isinstance(error, ResponseError) and not (error.retriable or error.refresh_route):
@@ -129,24 +131,25 @@ class Puller:
             failure = lacking
         return failure
 
-    def _request(self, span: PullRange, offset: int) -> Command:
-        options = self._options
-        return Command.request(
-            RequestCode.PULL_MESSAGE,
-            PullMessageRequest(
-                consumer_group=options.group,
-                topic=span.queue.topic,
-                queue_id=span.queue.queue_id,
-                queue_offset=QueueOffset(offset),
-                max_message_count=min(_MOST_MESSAGES, span.end - offset),
-                sys_flag=int(PullSysFlag.SUBSCRIPTION),
-                consumer_offset=QueueOffset(0),
-                suspend_timeout_ms=0,
-                subscription=options.expression,
-                sub_version=0,
-                expression_type=options.expression_type,
-            ),
-        )
+
+def pull_request(queue: MessageQueue, offset: int, most: int, options: RocketMQOptions) -> Command:
+    """Asks for so many messages at most, and is answered at once if there is none."""
+    return Command.request(
+        RequestCode.PULL_MESSAGE,
+        PullMessageRequest(
+            consumer_group=options.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=QueueOffset(offset),
+            max_message_count=min(_MOST_MESSAGES, most),
+            sys_flag=int(PullSysFlag.SUBSCRIPTION),
+            consumer_offset=QueueOffset(0),
+            suspend_timeout_ms=0,
+            subscription=options.expression,
+            sub_version=0,
+            expression_type=options.expression_type,
+        ),
+    )
 
 
 def pull_batches(

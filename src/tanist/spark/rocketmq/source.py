@@ -15,6 +15,7 @@ from tanist.spark.rocketmq.groups import commit
 from tanist.spark.rocketmq.offsets import PullRange, make_ranges, split
 from tanist.spark.rocketmq.options import RocketMQOptions, for_batch
 from tanist.spark.rocketmq.pulling import Puller, pull_batches
+from tanist.spark.rocketmq.readable import check_readable
 
 
 class QueuePiece(InputPartition):
@@ -36,12 +37,9 @@ class RocketMQReader(DataSourceReader):
         options = self._options
         assert options.start is not None
         assert options.end is not None
-        ranges = make_ranges(
-            look_up(options, with_epochs=wants_epochs(self._columns)),
-            options.start,
-            options.end,
-            fails_on_loss=options.fails_on_loss,
-        )
+        states = look_up(options, with_epochs=wants_epochs(self._columns))
+        ranges = make_ranges(states, options.start, options.end, fails_on_loss=options.fails_on_loss)
+        check_readable(states, options)
         return [QueuePiece(span) for span in split(ranges, options.min_partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
@@ -65,5 +63,8 @@ def read_range(
     with connected(options) as (loop, wire):
         yield from pull_batches(loop, Puller(wire, options), span, columns, options)
         if commits:
-            # Whoever reads asked for more than the last batch: it has taken them all.
-            loop.run_until_complete(commit(wire, options.group, span.queue, span.end, span.addresses))
+            # Whoever reads asked for more than the last batch: it has taken them all. A frame that is read
+            # again commits again, when the group may be further for long.
+            loop.run_until_complete(
+                commit(wire, options.group, span.queue, span.end, span.addresses, only_forward=True)
+            )

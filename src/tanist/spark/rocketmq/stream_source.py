@@ -21,6 +21,7 @@ from tanist.spark.rocketmq.deleted import check_not_deleted
 from tanist.spark.rocketmq.groups import commit_all
 from tanist.spark.rocketmq.offsets import QueueState, check_named, split
 from tanist.spark.rocketmq.options import RocketMQOptions, for_stream
+from tanist.spark.rocketmq.readable import check_readable
 from tanist.spark.rocketmq.source import QueuePiece, columns_of, read_range, wants_epochs
 from tanist.spark.rocketmq.streaming import (
     Offsets,
@@ -43,6 +44,8 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._columns = columns_of(schema)
         self._until: Offsets | None = None
         """What a query that reads what is available now reads up to."""
+        self._is_checked = False
+        """Whether those that are to be read said that they may be."""
         self._committed: Offsets = {}
         """How far the group is, as brokers were told."""
 
@@ -106,9 +109,13 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _look_up(self) -> list[QueueState] | None:
         """The queues as they are now; None while nobody answers, for then there is simply nothing new."""
         try:
-            return look_up(self._options)
+            states = look_up(self._options)
         except MQError as error:
             if isinstance(error, SparkError) and not isinstance(error, NoReplica):
                 raise
             sys.stderr.write(f"rocketmq stream waits for its brokers error={error}\n")
             return None
+        if not self._is_checked:
+            check_readable(states, self._options)
+            self._is_checked = True
+        return states
