@@ -3,10 +3,12 @@
 import asyncio
 import logging
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from tanist.chaos import Fault, Mode, NotPossible, RunPlan, run
+from tanist.chaos.hosts import Switch
 from tests.support.partners import PartnerMissing, do_without
 from tests.support.zookeeper import Ensemble
 
@@ -59,6 +61,19 @@ def judge(folder: Path, mode: Mode, fault: Fault, *, zookeeper: str = "") -> Non
 )
 def test_nothing_acknowledged_is_lost(mode: Mode, fault: Fault, tmp_path: Path) -> None:
     judge(tmp_path, mode, fault)
+
+
+@pytest.mark.takes(25)
+@pytest.mark.parametrize("fault", [Fault.CUT_MASTER, Fault.ONE_WAY_CUT])
+def test_proxies_cut_a_broker_off_where_there_are_no_namespaces(
+    fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Switch, "__enter__", refuse)
+    judge(tmp_path, Mode.AUTO_SWITCH, fault)
+
+
+def refuse(_switch: Switch) -> NoReturn:
+    raise NotPossible("no network namespaces can be made here")
 
 
 @pytest.mark.takes(15)

@@ -1,14 +1,13 @@
 """What strangers may send: each costs its own connection at most, one line, and bounded memory."""
 
 import asyncio
-import json
 import logging
 import random
-import struct
 
 import psutil
 import pytest
 
+from tanist.chaos.hostile import BAD_FRAMES
 from tanist.protocol import Command, HeaderEncoding, encode_command
 from tanist.protocol.headers.nameserver import GetRouteRequest
 from tanist.remoting import CloseCause, Connection, ServerLimits
@@ -16,38 +15,6 @@ from tests.support.conditions import until
 from tests.support.remoting import ECHO, HANDLERS, Peer, Run, on_both_loops, peer_of, serving
 
 ROUTE = 105
-_LENGTHS = struct.Struct(">ii")
-
-
-def framed(header: bytes, body: bytes = b"", encoding: int = 0) -> bytes:
-    return _LENGTHS.pack(4 + len(header) + len(body), encoding << 24 | len(header)) + header + body
-
-
-def header_of(**fields: object) -> bytes:
-    return json.dumps({"code": ECHO, "opaque": 1, **fields}).encode()
-
-
-CLOSING = {
-    "random bytes": random.Random(7).randbytes(4096),
-    "an HTTP request": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    "a TLS hello where there is no TLS": bytes.fromhex("16030100c8010000c403039f") + bytes(200),
-    "a length of 2^31-1": bytes.fromhex("7fffffff00000000"),
-    "a length of -1": bytes.fromhex("ffffffff00000000"),
-    "a length of 0": bytes(8),
-    "a frame over the limit by one byte": bytes.fromhex("00fffffd00000000"),
-    "a header longer than the frame": bytes.fromhex("0000000400000001"),
-    "a header of 16 MiB in a small frame": bytes.fromhex("0000000a00ffffff") + bytes(6),
-    "an encoding nobody knows": framed(b"{}", encoding=9),
-    "a header that is no JSON": framed(b"{code:1"),
-    "a header that is no object": framed(b"[1,2]"),
-    "a header that is not UTF-8": framed(b'{"remark":"\xff\xfe"}'),
-    "deep JSON": framed(b'{"extFields":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001),
-    "deep JSON, never closed": framed(b"[" * 1_000_000),
-    "10,000 ext fields": framed(header_of(extFields={f"k{n}": "v" for n in range(10_000)})),
-    "a code of 100 bits": framed(header_of(code=1 << 100)),
-    "a binary header cut short": framed(bytes(5), encoding=1),
-    "a binary header whose remark is longer than it": framed(bytes(17) + b"\x7f\xff\xff\xff", encoding=1),
-}
 
 
 async def assert_still_serves(peer: Peer) -> None:
@@ -56,7 +23,7 @@ async def assert_still_serves(peer: Peer) -> None:
 
 
 @on_both_loops
-@pytest.mark.parametrize("data", CLOSING.values(), ids=CLOSING.keys())
+@pytest.mark.parametrize("data", BAD_FRAMES.values(), ids=BAD_FRAMES.keys())
 def test_a_bad_frame_costs_its_connection_and_one_line(
     run: Run, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -78,7 +45,9 @@ def test_a_bad_frame_costs_its_connection_and_one_line(
 def test_good_requests_before_a_bad_frame_are_answered(run: Run) -> None:
     async def scenario() -> None:
         async with serving() as server, peer_of(server) as stranger:
-            stranger.write(encode_command(Command.request(ECHO, opaque=5)) + CLOSING["a length of -1"])
+            stranger.write(
+                encode_command(Command.request(ECHO, opaque=5)) + BAD_FRAMES["eight bytes of ones"]
+            )
             assert (await stranger.receive()).opaque == 5
             assert await stranger.is_closed()
 
@@ -178,7 +147,7 @@ def test_a_flood_of_bad_peers_is_counted_in_full_and_logged_in_part(
         async with serving() as server, peer_of(server) as other:
             for _ in range(100):
                 async with peer_of(server) as stranger:
-                    stranger.write(CLOSING["a length of -1"])
+                    stranger.write(BAD_FRAMES["eight bytes of ones"])
                     assert await stranger.is_closed()
             assert server.closed_connections[CloseCause.BAD_FRAME] == 100
             lines = [record for record in caplog.records if record.levelno >= logging.WARNING]

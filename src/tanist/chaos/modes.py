@@ -35,6 +35,19 @@ class Mode(StrEnum):
         return self not in {Mode.CLASSIC_ASYNC, Mode.CLASSIC_SYNC}
 
 
+@dataclass(frozen=True, slots=True)
+class Road:
+    """Where a broker is found, and finds others."""
+
+    host: str
+    """Where others find it."""
+    bound: str
+    """Where it listens."""
+    name_server: str
+    registry: str
+    """Where it finds the controller."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """Where everything is. What goes through a proxy is known by the proxy's address."""
@@ -43,15 +56,13 @@ class Layout:
     planted: Planted
     hub: str
     """The address of all that is no broker."""
-    hosts: tuple[str, str]
-    """The address of each broker's machine."""
+    roads: tuple[Road, Road]
+    """Of each broker."""
     namesrv_port: int
     controller_port: int
     broker_ports: tuple[int, int]
     console_port: int
     console_metrics_port: int
-    registry: str
-    """Where brokers find the controller."""
     relay: str
     """The address at which slaves find the HA port of a master: a proxy has the same port there."""
     zookeeper: str = ""
@@ -64,8 +75,8 @@ class Layout:
         return f"{self.hub}:{self.namesrv_port}"
 
     def address(self, broker: int) -> str:
-        """Where a broker serves."""
-        return f"{self.hosts[broker]}:{self.broker_ports[broker]}"
+        """Where a broker is found."""
+        return f"{self.roads[broker].host}:{self.broker_ports[broker]}"
 
     def ha_port(self, broker: int) -> int:
         """Where a broker serves slaves, and its proxy too."""
@@ -73,7 +84,7 @@ class Layout:
 
     def metrics(self, broker: int) -> str:
         """Where a broker shows its metrics."""
-        return f"{self.hosts[broker]}:{self.broker_ports[broker] + METRICS_DISTANCE}"
+        return f"{self.roads[broker].bound}:{self.broker_ports[broker] + METRICS_DISTANCE}"
 
     @property
     def console(self) -> str:
@@ -142,16 +153,16 @@ def _controller(mode: Mode, layout: Layout) -> MemberPlan:
 
 
 def _broker(number: int, mode: Mode, layout: Layout) -> MemberPlan:
-    port = layout.broker_ports[number]
+    port, road = layout.broker_ports[number], layout.roads[number]
     settings = {
         "brokerClusterName": CLUSTER,
         "brokerName": NAME,
         "listenPort": str(port),
         "haListenPort": str(layout.ha_port(number)),
-        "brokerIP1": layout.hosts[number],
+        "brokerIP1": road.host,
         "brokerIP2": layout.relay,
-        "bindAddress": layout.hosts[number],
-        "namesrvAddr": layout.name_server,
+        "bindAddress": road.bound,
+        "namesrvAddr": road.name_server,
         "storePathRootDir": str(layout.store(number)),
         "mappedFileSizeCommitLog": str(layout.segment_bytes),
         "haSecret": layout.planted.ha_secret,
@@ -159,7 +170,7 @@ def _broker(number: int, mode: Mode, layout: Layout) -> MemberPlan:
         "aclEnable": "true",
         "aclConfigPath": str(layout.planted.access_rules),
         "metricsExporterType": "PROM",
-        "metricsPromExporterHost": layout.hosts[number],
+        "metricsPromExporterHost": road.bound,
         "metricsPromExporterPort": str(port + METRICS_DISTANCE),
     }
     if mode.has_fixed_roles:
@@ -168,9 +179,9 @@ def _broker(number: int, mode: Mode, layout: Layout) -> MemberPlan:
         if number:
             settings["haMasterAddress"] = f"{layout.relay}:{layout.ha_port(0)}"
     else:
-        settings |= {"enableControllerMode": "true", "controllerAddr": layout.registry}
+        settings |= {"enableControllerMode": "true", "controllerAddr": road.registry}
     if mode is Mode.SLAVE_CONSUMPTION:
-        settings["coordinator"] = f"tanist://{layout.registry}"
+        settings["coordinator"] = f"tanist://{road.registry}"
     if layout.is_flushed:
         settings |= {"flushDiskType": "SYNC_FLUSH", "haAckMode": "flushed", **_SMALL_INDEX}
     ready = f"The broker {NAME} serves at "

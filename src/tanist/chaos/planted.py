@@ -3,7 +3,6 @@
 Each run has its own, and nobody else knows them: where one is found, a process has put it there.
 """
 
-import mmap
 import secrets
 from base64 import b64encode
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ OPERATOR = "operator"
 _TOKEN_BYTES = 18
 _FOLDER = "secrets"
 _CONFIG_FILES = "*.conf"
+_CHUNK_BYTES = 1 << 20
 
 
 def _secret() -> str:
@@ -86,5 +86,13 @@ class Planted:
             "the console's password": self.console_password,
             "the console's login": self.login.partition(" ")[2],
         }
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-            return [name for name, value in named.items() if view.find(value.encode()) >= 0]
+        wanted = {name: value.encode() for name, value in named.items()}
+        overlap = max(map(len, wanted.values())) - 1
+        found, tail = set[str](), b""
+        # Not mapped: where a full disk holds a file with holes, to touch one would end this process.
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                looked_at = tail + chunk
+                found |= {name for name, value in wanted.items() if value in looked_at}
+                tail = looked_at[-overlap:]
+        return [name for name in wanted if name in found]

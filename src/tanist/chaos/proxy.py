@@ -19,7 +19,10 @@ _SIP_S = 0.1
 class Weather:
     """How the network behaves."""
 
-    is_silent: bool = False
+    is_caller_lost: bool = False
+    """Whether nothing passes of what callers say."""
+    is_answer_lost: bool = False
+    """Whether nothing passes of what is said to them."""
     delay_s: float = 0.0
     """At most; how much of it is chance."""
     flip_chance: float = 0.0
@@ -29,9 +32,16 @@ class Weather:
     bytes_per_s: float = 0.0
     """How much passes; without it all that comes."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether both sides are heard."""
+        return not (self.is_caller_lost or self.is_answer_lost)
+
 
 FAIR = Weather()
-SILENT = Weather(is_silent=True)
+SILENT = Weather(is_caller_lost=True, is_answer_lost=True)
+DEAF_TARGET = Weather(is_caller_lost=True)
+MUTE_TARGET = Weather(is_answer_lost=True)
 FLAKY = Weather(delay_s=0.05, flip_chance=0.02, reset_chance=0.02)
 TRICKLE = Weather(bytes_per_s=2000.0)
 
@@ -45,8 +55,7 @@ class Proxy:
         self._port = port
         self._chance = random.Random(seed)  # noqa: S311
         self._connections: set[asyncio.Task[None]] = set()
-        self._is_passing = asyncio.Event()
-        self._is_passing.set()
+        self._callers_pass, self._answers_pass = _passing(), _passing()
         self._weather = FAIR
         self.target = ""
         """Where it leads; whoever has to know the proxy's address first may set it later."""
@@ -66,15 +75,17 @@ class Proxy:
 
     def become(self, weather: Weather) -> None:
         """Behave like this from now on. What was silent for a while may have lost bytes: it is cut then."""
-        was_silent = self._weather.is_silent
+        is_over = weather.is_whole and not self._weather.is_whole
         self._weather = weather
-        if weather.is_silent:
-            self._is_passing.clear()
-        else:
-            self._is_passing.set()
-        if was_silent and not weather.is_silent:
+        if is_over:
+            # Those who waited for the old ones wait until they are cut, and let nothing through before.
+            self._callers_pass, self._answers_pass = _passing(), _passing()
             for connection in tuple(self._connections):
                 connection.cancel()
+        if weather.is_caller_lost:
+            self._callers_pass.clear()
+        if weather.is_answer_lost:
+            self._answers_pass.clear()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -89,13 +100,15 @@ class Proxy:
             writer.transport.abort()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self._is_passing.wait()
+        # To connect each side has to hear the other.
+        await self._callers_pass.wait()
+        await self._answers_pass.wait()
         host, _, port = self.target.rpartition(":")
         far_reader, far_writer = await asyncio.open_connection(host, int(port))
         try:
             ways = [
-                asyncio.ensure_future(self._pass(reader, far_writer)),
-                asyncio.ensure_future(self._pass(far_reader, writer)),
+                asyncio.ensure_future(self._pass(reader, far_writer, self._callers_pass)),
+                asyncio.ensure_future(self._pass(far_reader, writer, self._answers_pass)),
             ]
             try:
                 await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -106,10 +119,12 @@ class Proxy:
         finally:
             far_writer.transport.abort()
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passing: asyncio.Event
+    ) -> None:
         with suppress(OSError):
             while data := await reader.read(self._sip_bytes):
-                await self._is_passing.wait()
+                await passing.wait()
                 weather = self._weather
                 if weather.bytes_per_s:
                     await asyncio.sleep(len(data) / weather.bytes_per_s)
@@ -130,3 +145,9 @@ class Proxy:
         flipped = bytearray(data)
         flipped[self._chance.randrange(len(flipped))] ^= 1 << self._chance.randrange(8)
         return bytes(flipped)
+
+
+def _passing() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event

@@ -18,7 +18,6 @@ from tanist.chaos.disks import SmallDisk
 from tanist.chaos.faults import Fault, struck_by
 from tanist.chaos.forgetful_disks import ForgetfulDisk
 from tanist.chaos.hostile import disturb
-from tanist.chaos.hosts import Host, Switch
 from tanist.chaos.in_step import are_in_step, described
 from tanist.chaos.lots import Victim
 from tanist.chaos.means import NotPossible
@@ -32,8 +31,9 @@ from tanist.chaos.modes import (
     plan_members,
     plan_operator,
 )
+from tanist.chaos.network import LOOPBACK, Network
 from tanist.chaos.planted import Planted
-from tanist.chaos.proxy import FAIR, FLAKY, SILENT, TRICKLE, Proxy, Weather
+from tanist.chaos.proxy import FLAKY, SILENT, TRICKLE
 from tanist.chaos.showing import Showing
 from tanist.chaos.slow_disks import SlowDisk
 from tanist.chaos.zookeeper import LeaderHand
@@ -44,7 +44,6 @@ from tanist.protocol.bodies.replication import HARuntimeInfo
 from tanist.up.member import Member
 from tanist.up.plan import BROKERS, CONSOLE
 
-_LOOPBACK = "127.0.0.1"
 _RELAY = "127.0.0.2"
 """Where proxies have the same ports as the brokers, if those are on this machine too."""
 _JUMP_S = 3600
@@ -98,6 +97,7 @@ class Site:
         self._slow_disks: dict[str, SlowDisk] = {}
         self._forgetful_disks: dict[str, ForgetfulDisk] = {}
         self._clocks: dict[str, WallClock] = {}
+        self._network = Network(seed)
 
     async def __aenter__(self) -> Self:
         async with self._running:
@@ -133,13 +133,13 @@ class Site:
             case Fault.FREEZE_MASTER | Fault.FREEZE_SLAVE:
                 self._struck[0].pause()
             case Fault.CUT_MASTER | Fault.CUT_SLAVE:
-                self._host_of(self._struck[0]).cut()
+                self._network.cut(self._number_struck)
             case Fault.ONE_WAY_CUT:
-                self._mute(self._host_of(self._struck[0]))
+                self._network.mute(self._number_struck)
             case Fault.CUT_REGISTRY:
-                self._registry.become(SILENT)
+                self._network.cut_registry()
             case Fault.CUT_REPLICATION | Fault.FLAKY_REPLICATION | Fault.SLOW_REPLICATION:
-                self._relay_as(_WEATHER[self._fault])
+                self._network.relay_as(_WEATHER[self._fault])
             case Fault.HOSTILE_PEERS:
                 self._strangers = asyncio.create_task(disturb(self._ports()))
             case Fault.FULL_DISK:
@@ -177,10 +177,9 @@ class Site:
             case _:
                 pass
         if self._fault.needs_hosts:
-            self._host_of(self._struck[0]).mend()
+            self._network.mend(self._number_struck)
         await self._send_strangers_away()
-        self._registry.become(FAIR)
-        self._relay_as(FAIR)
+        self._network.clear()
         for member in self._struck:
             await self._revive(member)
 
@@ -225,20 +224,9 @@ class Site:
     async def _start(self) -> None:
         keep = self._running.enter_async_context
         self._running.push_async_callback(self._send_strangers_away)
-        self._hosts = (Host(), Host())
-        hub = _LOOPBACK
-        if self._fault.needs_hosts:
-            switch = self._running.enter_context(Switch(self._seed % 200, hosts=len(BROKERS)))
-            self._hosts, hub = (switch.hosts[0], switch.hosts[1]), switch.address
-        self._registry = await keep(Proxy(hub, seed=self._seed))
-        self._layout = self._lay_out(hub)
-        self._registry.target = f"{hub}:{self._layout.controller_port}"
-        self._relays: list[Proxy] = []
-        for number, host in enumerate(self._layout.hosts):
-            port = self._layout.ha_port(number)
-            relay = await keep(Proxy(self._layout.relay, port, seed=self._seed + 1 + number))
-            relay.target = f"{host}:{port}"
-            self._relays.append(relay)
+        await self._network.begin(self._running, is_separate=self._fault.needs_hosts)
+        self._layout = self._lay_out()
+        await self._network.lead(self._running, self._layout)
         self._equip()
         # Strangers are to come as far as they can.
         self._planted.plant(trusted=_EVERYBODY_HERE if self._fault is Fault.HOSTILE_PEERS else "")
@@ -269,23 +257,24 @@ class Site:
             if self._fault is Fault.CLOCK_JUMP:
                 self._clocks[name] = WallClock(self.folder / f"{name}.clock")
 
-    def _lay_out(self, hub: str) -> Layout:
+    def _lay_out(self) -> Layout:
+        hub = self._network.hub
         with contextlib.ExitStack() as held:
+            namesrv_port = free_port(hub, (), held)
             return Layout(
                 folder=self.folder,
                 planted=self._planted,
                 hub=hub,
-                hosts=(self._hosts[0].address, self._hosts[1].address),
-                namesrv_port=free_port(hub, (), held),
+                roads=self._network.roads(f"{hub}:{namesrv_port}"),
+                namesrv_port=namesrv_port,
                 controller_port=free_port(hub, (), held),
                 broker_ports=(
-                    free_port(_LOOPBACK, _BROKER_DISTANCES, held),
-                    free_port(_LOOPBACK, _BROKER_DISTANCES, held),
+                    free_port(LOOPBACK, _BROKER_DISTANCES, held),
+                    free_port(LOOPBACK, _BROKER_DISTANCES, held),
                 ),
-                console_port=free_port(_LOOPBACK, (), held),
-                console_metrics_port=free_port(_LOOPBACK, (), held),
-                registry=self._registry.address,
-                relay=hub if self._fault.needs_hosts else _RELAY,
+                console_port=free_port(LOOPBACK, (), held),
+                console_metrics_port=free_port(LOOPBACK, (), held),
+                relay=_RELAY if hub == LOOPBACK else hub,
                 zookeeper=self._zookeeper,
                 segment_bytes=_TINY_BYTES if self._fault is Fault.FULL_DISK else SEGMENT_BYTES,
                 is_flushed=self._fault in {Fault.SLOW_DISK, Fault.POWER_LOSS},
@@ -295,8 +284,8 @@ class Site:
         """Every address that is served."""
         layout = self._layout
         brokers = [
-            f"{host}:{port + distance}"
-            for host, port in zip(layout.hosts, layout.broker_ports, strict=True)
+            f"{road.bound}:{port + distance}"
+            for road, port in zip(layout.roads, layout.broker_ports, strict=True)
             for distance in (0, *_BROKER_DISTANCES)
         ]
         console = [layout.console, layout.console_metrics] if CONSOLE in self._members else []
@@ -317,21 +306,16 @@ class Site:
     def _within(self, name: str) -> tuple[str, ...]:
         if name in self._clocks:
             return self._clocks[name].within
-        return self._hosts[BROKERS.index(name)].within if name in BROKERS else ()
+        return self._network.within(BROKERS.index(name)) if name in BROKERS else ()
 
-    def _host_of(self, member: Member) -> Host:
-        return self._hosts[BROKERS.index(member.name)]
-
-    def _mute(self, host: Host) -> None:
-        host.mute(self._layout.hub, *(other.address for other in self._hosts if other is not host))
+    @property
+    def _number_struck(self) -> int:
+        """Of the broker whose machine is cut off."""
+        return BROKERS.index(self._struck[0].name)
 
     def _slow(self, member: Member) -> None:
         pids = {member.pid, member.serving_pid}
         self._slow_disks[member.name].slow(*(pid for pid in pids if pid is not None))
-
-    def _relay_as(self, weather: Weather) -> None:
-        for relay in self._relays:
-            relay.become(weather)
 
     def _limit(self, limit: Callable[[int], None]) -> None:
         for member in self._struck:

@@ -25,15 +25,20 @@ from tanist.check.history import (
 )
 from tanist.check.verdict import Kind, Verdict
 
+SETTLE_US = 5_000_000
+"""So long after a fault members of a group may not know of each other yet, and two may have a queue."""
+
 NO_FINAL_LOG = "what was lost: the history has no final log of a master"
 
 
 class _Group:
     """How far one group is with the queue."""
 
-    __slots__ = ("acked", "in_flight", "last_read", "may_come_again", "read")
+    __slots__ = ("acked", "holder", "in_flight", "last_read", "may_come_again", "read")
 
     def __init__(self) -> None:
+        self.holder = ""
+        """The consumer that was the last to be given the queue."""
         self.read: set[int] = set()
         self.in_flight: set[int] = set()
         self.may_come_again: set[int] = set()
@@ -80,6 +85,7 @@ class QueueJudge:
         self._sums: dict[int, Summed] = {}
         """By its first byte, what was the first to be said of a part of the log."""
         self._faults: set[str] = set()
+        self._healed_us: int | None = None
         self._waited: set[str] = set()
         """The groups that had time to read all."""
 
@@ -96,6 +102,7 @@ class QueueJudge:
             case Assigned():
                 group = self._group(event.group)
                 group.last_read.pop(event.process, None)
+                group.holder = event.process
                 group.may_come_again |= group.in_flight
             case Asked():
                 self._on_asked(event)
@@ -177,9 +184,13 @@ class QueueJudge:
         if event.up_to > group.acked_to:
             group.acked.append((event.at_us, event.up_to))
             group.in_flight = {offset for offset in group.in_flight if offset >= event.up_to}
-            if not self._faults:
-                # While something is broken two may have the queue, and not know of each other's acks.
+            if self._is_settled(event.at_us) and group.holder in ("", event.process):
+                # While something is broken, and until one that lost the queue has heard so, two may have it,
+                # and not know of each other's acks.
                 group.may_come_again = {offset for offset in group.may_come_again if offset >= event.up_to}
+
+    def _is_settled(self, at_us: int) -> bool:
+        return not self._faults and (self._healed_us is None or at_us >= self._healed_us + SETTLE_US)
 
     def _on_asked(self, event: Asked) -> None:
         # Only what was acknowledged before the question was asked has to be in the answer.
@@ -205,6 +216,7 @@ class QueueJudge:
     def _on_fault(self, event: Fault) -> None:
         if event.is_over:
             self._faults.discard(event.name)
+            self._healed_us = event.at_us
         else:
             self._verdict.counts.faults += 1
             self._faults.add(event.name)

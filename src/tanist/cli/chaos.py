@@ -82,8 +82,8 @@ def chaos(
     """Kill, freeze or cut off brokers while clients write and read, and judge what came of it.
 
     Each run starts a cluster of its own on this machine, breaks one thing, mends it, and then compares what
-    was acknowledged, what was read and what each replica holds. What a machine can not have, such as network
-    namespaces or a disk to fill without the superuser, is left out, and that is said.
+    was acknowledged, what was read and what each replica holds. What a machine can not have, such as a
+    disk to fill without the superuser, is left out, and that is said.
 
     Exit code 1 if anything acknowledged was lost, anything else was wrong, or nobody could work where the
     design says that somebody can.

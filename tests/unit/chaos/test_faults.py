@@ -7,7 +7,7 @@ import pytest
 
 from tanist.chaos.faults import Fault, Promise, faults_of, forgotten_s, promise_of, struck_by
 from tanist.chaos.lots import Victim, draw
-from tanist.chaos.modes import Layout, Mode, plan_members
+from tanist.chaos.modes import Layout, Mode, Road, plan_members
 from tanist.chaos.planted import Planted
 from tanist.up.plan import BROKERS, CONTROLLER
 
@@ -17,13 +17,15 @@ def layout(*, zookeeper: str = "") -> Layout:
         folder=Path("/chaos"),
         planted=Planted(Path("/chaos")),
         hub="10.0.0.254",
-        hosts=("10.0.0.1", "10.0.0.2"),
+        roads=(
+            Road("10.0.0.1", "10.0.0.1", "10.0.0.254:9876", "10.0.0.254:7000"),
+            Road("10.0.0.2", "10.0.0.3", "10.0.0.254:9877", "10.0.0.254:7001"),
+        ),
         namesrv_port=9876,
         controller_port=9878,
         broker_ports=(10911, 11911),
         console_port=8080,
         console_metrics_port=8081,
-        registry="10.0.0.254:7000",
         relay="10.0.0.253",
         zookeeper=zookeeper,
     )
@@ -143,10 +145,15 @@ def test_offsets_are_forgotten_only_where_no_replica_goes_on() -> None:
 def test_brokers_find_their_registry_and_their_master_through_the_proxies() -> None:
     (_, controller), brokers = plan_members(Mode.SLAVE_CONSUMPTION, layout())
     assert controller.settings["listenPort"] == "9878"
-    assert {broker.settings["coordinator"] for broker in brokers} == {"tanist://10.0.0.254:7000"}
+    assert [broker.settings["coordinator"] for broker in brokers] == [
+        "tanist://10.0.0.254:7000",
+        "tanist://10.0.0.254:7001",
+    ]
     assert brokers[1].settings["haMasterAddress"] == "10.0.0.253:10912"
     assert {broker.settings["brokerIP2"] for broker in brokers} == {"10.0.0.253"}
-    assert brokers[0].settings["bindAddress"] == "10.0.0.1"
+    assert [broker.settings["namesrvAddr"] for broker in brokers] == ["10.0.0.254:9876", "10.0.0.254:9877"]
+    assert brokers[1].settings["brokerIP1"] == "10.0.0.2"
+    assert brokers[1].settings["bindAddress"] == "10.0.0.3"
 
 
 def test_a_classic_pair_has_no_registry_and_no_parent_processes() -> None:

@@ -54,3 +54,11 @@ def test_a_planted_leak_is_found(planted: Planted, secret: str, name: str, file:
 def test_a_login_that_is_written_down_as_it_was_sent_is_found(planted: Planted) -> None:
     (planted.folder / "console.log").write_text(f"request refused authorization={planted.login}\n")
     assert planted.leaks() == ["the console's login stands in console.log"]
+
+
+@pytest.mark.parametrize("secret", ["ha_secret", "console_password"])
+def test_a_leak_is_found_in_a_big_file_wherever_it_lies(planted: Planted, secret: str) -> None:
+    value = getattr(planted, secret).encode()
+    for cut in (0, 1, len(value) - 1, len(value)):
+        (planted.folder / "core.1").write_bytes(bytes((1 << 20) - cut) + value + bytes(1 << 20))
+        assert len(planted.leaks()) == 1

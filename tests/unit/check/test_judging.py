@@ -27,7 +27,7 @@ from tanist.check import (
     judge_files,
 )
 from tanist.check.history import encode_event
-from tanist.check.queue_judge import NO_FINAL_LOG
+from tanist.check.queue_judge import NO_FINAL_LOG, SETTLE_US
 from tanist.check.verdict import SHOWN_PER_KIND
 
 QUEUE = "orders@broker-a:0"
@@ -230,13 +230,28 @@ def test_what_is_read_while_something_is_broken_may_come_again() -> None:
 def test_an_ack_while_something_is_broken_does_not_reach_who_else_has_the_queue() -> None:
     events = [Fault(90, "cut"), *sends(2), *reads([0, 1], at_us=100), Acked(110, "c", "g", QUEUE, 2)]
     assert kinds([*events, *reads([0, 1], at_us=120, process="d")]) == set()
-    healed: list[Event] = [Fault(130, "cut", is_over=True), Acked(140, "c", "g", QUEUE, 3)]
-    assert kinds([*events, *healed, *reads([0], at_us=150, process="d")]) == {Kind.DELIVERED_TWICE}
+    healed: list[Event] = [Fault(130, "cut", is_over=True)]
+    soon: list[Event] = [Acked(140, "c", "g", QUEUE, 3)]
+    assert kinds([*events, *healed, *soon, *reads([0], at_us=150, process="d")]) == set()
+    later: list[Event] = [Acked(130 + SETTLE_US, "c", "g", QUEUE, 3)]
+    again = reads([0], at_us=140 + SETTLE_US, process="d")
+    assert kinds([*events, *healed, *later, *again]) == {Kind.DELIVERED_TWICE}
 
 
 def test_a_queue_that_changes_hands_may_hand_out_again_what_was_in_flight() -> None:
     moved = [Assigned(150, "d", "g", QUEUE), *reads([1], at_us=160, process="d")]
     assert kinds([*sends(2), *reads([0, 1], at_us=100), *moved]) == set()
+
+
+def test_an_ack_of_who_lost_the_queue_does_not_reach_who_has_it_now() -> None:
+    moved: list[Event] = [Assigned(150, "d", "g", QUEUE), Acked(155, "c", "g", QUEUE, 2)]
+    again = reads([0, 1], at_us=160, process="d")
+    assert kinds([*sends(2), *reads([0, 1], at_us=100), *moved, *again]) == set()
+    own: list[Event] = [Acked(200, "d", "g", QUEUE, 2)]
+    late = reads([1], at_us=210, process="c")
+    assert kinds([*sends(2), *reads([0, 1], at_us=100), *moved, *again, *own, *late]) == {
+        Kind.DELIVERED_TWICE
+    }
 
 
 def test_without_a_final_log_losses_are_not_judged_and_that_is_said() -> None:
