@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.fuzz_cover import CALLED, TRUSTED, imported_modules, reading_modules
 from tests.support.fuzz_targets import CORPUS, TARGETS
 
 KEPT = sorted(path for path in CORPUS.glob("*/*") if path.is_file())
@@ -19,6 +20,13 @@ def test_what_was_kept_is_read_or_refused(path: Path) -> None:
 
 def test_every_target_has_something_kept_to_begin_with() -> None:
     assert {path.parent.name for path in KEPT} == set(TARGETS)
+
+
+def test_every_module_that_reads_bytes_has_a_target_or_a_reason_to_have_none() -> None:
+    reading = reading_modules()
+    assert reading - imported_modules() - CALLED.keys() == set(TRUSTED)
+    assert set(CALLED) <= reading
+    assert set(CALLED.values()) <= set(TARGETS)
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -11,32 +11,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+import numpy as np
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message
 
+from tanist.admin.groups import read_group_configs, read_retry_policy
+from tanist.admin.resets.journal import read_lines
 from tanist.admin.resets.plan_file import read_plan
 from tanist.admin.resets.refused import ResetRefused
+from tanist.admin.topics import read_topic_configs
 from tanist.broker.acl.plain_acl import parse_plain_acl
 from tanist.broker.acl.rules import make_rules
 from tanist.broker.controlled.identity import IdentityFiles
+from tanist.broker.json_lines import JsonLines
 from tanist.broker.resets.order_file import decode_order
 from tanist.broker.settings import BrokerSettings
 from tanist.broker.slave_consume.notes import decode_master_note, decode_slave_note
+from tanist.broker.slave_consume.saved import FILE_NAME as STANDING
+from tanist.broker.slave_consume.saved import SavedStandingFile
 from tanist.broker.sql import BadExpression, compile_condition
 from tanist.check.history import HistoryError, read_history
 from tanist.client import MessageQueue
 from tanist.client.offsets.offset_file import OffsetFile, OffsetTable
 from tanist.client.received import decode_messages
 from tanist.client.tracing.trace_format import decode_traces
+from tanist.clock import SystemClock
 from tanist.config.properties import parse_properties
+from tanist.console.access.audit import AuditEntry, AuditLog
+from tanist.console.access.passwords import is_hash
 from tanist.console.access.users import read_users
+from tanist.console.certificates import CertificateDesk
 from tanist.console.errors import BadRequest
 from tanist.console.web.actions import read_request
 from tanist.console.web.changes import TopicUpdate
 from tanist.controller.group_record import BadGroupRecord, decode_group
 from tanist.coord.remote_messages import decode_changes
 from tanist.errors import ConfigError, RemoteProtocolError, StoreError
+from tanist.ha.record_walk import RecordWalk
 from tanist.model.reading import BadReadingRecord, decode_assignment, decode_presence, decode_read_record
 from tanist.model.subscription import subscribe
 from tanist.nameserver.kv_file import KVFile
@@ -49,6 +61,11 @@ from tanist.protocol.bodies.replication import HARuntimeInfo
 from tanist.protocol.compression import decompress_body
 from tanist.protocol.frame import FrameDecoder, first_request, whole_send
 from tanist.protocol.ha_autoswitch import MasterFrameDecoder, SlaveFrameDecoder
+from tanist.protocol.ha_autoswitch_forms import (
+    decode_address_handshake,
+    decode_compact_head,
+    decode_long_answer,
+)
 from tanist.protocol.ha_classic import ReportDecoder, TransferDecoder
 from tanist.protocol.ha_hello import (
     Authentication,
@@ -64,7 +81,7 @@ from tanist.protocol.header_binary import decode_binary_header
 from tanist.protocol.header_json import decode_json_header
 from tanist.protocol.headers.pull import PullMessageRequest
 from tanist.protocol.headers.send import SendMessageRequest, SendMessageRequestV2
-from tanist.protocol.java_json import decode_java_json
+from tanist.protocol.java_json import BAD_JSON, decode_java_json
 from tanist.protocol.key_index import decode_index_header
 from tanist.protocol.message_id import decode_offset_id, decode_unique_id
 from tanist.protocol.properties import decode_properties
@@ -72,12 +89,24 @@ from tanist.protocol.queue_entry import decode_entries as decode_queue_entries
 from tanist.protocol.queue_entry import find_run
 from tanist.protocol.record import check_record, decode_record
 from tanist.protocol.signature import is_signed
+from tanist.spark.archive.folder import open_about
+from tanist.spark.archive.layout import ABOUT, OURS
+from tanist.spark.audit.certificate import load
+from tanist.spark.decoding import LOG_OFFSET_AT, gather, have_sound_bodies, locate, walk
+from tanist.spark.errors import BadOption, SparkError
+from tanist.spark.lag.samples import read_samples
+from tanist.spark.ledger.accounts import read_ledger_file
+from tanist.spark.properties import Strings, maps
+from tanist.spark.rocketmq.offsets import EARLIEST, LATEST, read_bound
 from tanist.store.checkpoint import FILE_BYTES, decode_checkpoint, encode_checkpoint
 from tanist.store.config_table import FILE_NAMES, ConfigTable, ConsumerOffsetTable
 from tanist.store.deletions import decode_deletions
 from tanist.store.disk import Disk
+from tanist.store.diverged import REPORT_NAME, read_report
 from tanist.store.epoch_file import decode_epochs
 from tanist.store.incarnation import Incarnation
+from tanist.store.scrub_note import FILE_NAME as SCRUB_NOTE
+from tanist.store.scrub_note import ScrubNoteFile
 from tanist.store.timer_checkpoint import TimerCheckpointFile
 from tanist.store.truncation import decode_note
 from tests.support.messages import SMALL, TOPIC, kill, open_store
@@ -272,10 +301,25 @@ def _identity(home: Path) -> None:
     IdentityFiles(Disk(), settings).load()
 
 
+def _standing(home: Path) -> None:
+    SavedStandingFile(Disk(), home).load()
+
+
+def _walked(data: bytes) -> None:
+    """The records of a buffer as a task of Spark reads them, whatever their sums say."""
+    raw = np.frombuffer(data, np.uint8)
+    starts = walk(raw, 0, len(raw)).starts
+    located, is_sound = locate(raw, starts, gather(raw, starts + LOG_OFFSET_AT, ">i8"))
+    sound = located.take(is_sound)
+    have_sound_bodies(sound)
+    maps(Strings(raw, sound.topic_ends + 2, sound.ends))
+
+
 def _java_json(json_type: type[Body]) -> Callable[[bytes], object]:
     return lambda data: decode_java_json(data, json_type)
 
 
+_FILE_BYTES = 1 << 20
 _QUEUE = MessageQueue(topic=TOPIC, broker_name="a", queue_id=0)
 _QUEUE_FILE = f"consumequeue/{TOPIC}/0/{0:020d}"
 _INDEX_FILE = "index/20260101000000000"
@@ -338,6 +382,29 @@ TARGETS: Final[Mapping[str, Target]] = {
     "history": Target(
         _in_file("p.jsonl", lambda home: list(read_history(home / "p.jsonl"))), (HistoryError,)
     ),
+    "group-configs": Target(read_group_configs, (ConfigError,)),
+    "topic-configs": Target(read_topic_configs, (ConfigError,)),
+    "retry-policy": Target(_text(read_retry_policy), (ConfigError,)),
+    "reset-journal": Target(read_lines, BAD_JSON),
+    "json-lines": Target(
+        _in_file("lines", lambda home: JsonLines(Disk(), home / "lines", AuditEntry).last(100))
+    ),
+    "standing": Target(_in_file(f"config/{STANDING}", _standing), (StoreError,)),
+    "scrub-note": Target(_in_file(SCRUB_NOTE, lambda home: ScrubNoteFile(Disk(), home).load())),
+    "diverged-report": Target(_in_file(REPORT_NAME, read_report), (StoreError,)),
+    "audit-log": Target(_in_file("audit", lambda home: AuditLog(home / "audit").last)),
+    "password": Target(_text(is_hash)),
+    "certificates": Target(_in_file("made.json", lambda home: CertificateDesk(home, SystemClock()).list())),
+    "record-walk": Target(_fed_in_pieces(lambda: RecordWalk(0, file_bytes=_FILE_BYTES))),
+    "ha-autoswitch-forms": Target(_all_of(decode_address_handshake, decode_long_answer, decode_compact_head)),
+    "spark-records": Target(_walked),
+    "spark-bound": Target(
+        _text(lambda text: read_bound("startingOffsets", text, (EARLIEST, LATEST))), (BadOption,)
+    ),
+    "spark-about": Target(_in_file(f"{OURS}/{ABOUT}", open_about), (SparkError,)),
+    "spark-certificate": Target(_in_file("c.json", lambda home: load(home / "c.json")), (SparkError,)),
+    "spark-samples": Target(_in_file("lag", lambda home: read_samples(home / "lag")), (SparkError,)),
+    "spark-ledger": Target(_in_file("l", lambda home: read_ledger_file(home / "l")), (SparkError,)),
     "traces": Target(_text(decode_traces)),
     "console-body": Target(_console),
     "group-record": Target(lambda data: decode_group(data, path="/groups/g"), (BadGroupRecord,)),

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
+from tanist.client import Message, MQError, SendStatus
 from tanist.config import parse_properties
+from tanist.sync import Producer
 from tests.support.process import ForeignProcess
 from tests.support.rocketmq.cluster import free_broker_port, free_port
 from tests.support.served import tanist_command
+from tests.support.site import wait_until
 
 CONF = Path(__file__).parents[2] / "conf"
 _STATE = "/var/lib/tanist"
@@ -70,6 +73,19 @@ def running_sample(name: str, folder: Path, *, zookeeper: str = "") -> Generator
         yield Running(f"127.0.0.1:{ports['9876']}", measured)
 
 
+def send_one(name_server: str) -> None:
+    """Until a message is where the settings promise it to be, on the slaves too."""
+    with Producer(group="samples", namesrv=name_server) as producer:
+
+        def is_sent() -> bool:
+            try:
+                return producer.send(Message("SampleTopic", b"...")).status is SendStatus.OK
+            except MQError:
+                return False
+
+        wait_until(is_sent, pause_s=0.1)
+
+
 def _kind(file: Path) -> str:
     return next(kind for kind in _KINDS if file.stem.startswith(kind))
 
@@ -84,6 +100,9 @@ def _ports(texts: dict[Path, str]) -> dict[str, int]:
             ports[settings["haListenPort"]] = ports[settings["listenPort"]] + 1
         else:
             ports[settings["listenPort"]] = free_port()
+            # A controller inside a name server has a port of its own.
+            if peer := settings.get("controllerDLegerPeers"):
+                ports[peer.rpartition(":")[2]] = free_port()
         ports[settings["metricsPromExporterPort"]] = free_port()
     return ports
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from tanist.errors import ConfigError, MQError
+from tanist.protocol.java_json import BAD_JSON
 
 _KEPT = 500
 _MAX_TEXT_CHARS = 2_000
@@ -86,7 +87,7 @@ def _read_last(path: Path) -> list[AuditEntry]:
     for line in lines:
         try:
             entries.append(msgspec.json.decode(line, type=AuditEntry))
-        except msgspec.MsgspecError:
+        except BAD_JSON:
             # A line that a crash cut short tells nothing, and keeps nobody from the others.
             continue
     return entries

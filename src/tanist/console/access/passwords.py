@@ -1,7 +1,6 @@
 """Passwords, kept as what scrypt makes of them. The cost stands in the text, so it can grow later."""
 
 import base64
-import binascii
 import hashlib
 import hmac
 
@@ -42,7 +41,7 @@ def _parse(text: str) -> tuple[int, int, int, bytes, bytes] | None:
     cost, block_size, parallelism = map(int, rest[:3])
     try:
         salt, key = (base64.b64decode(part, validate=True) for part in rest[3:])
-    except binascii.Error:
+    except ValueError:
         return None
     is_sound = (
         1 < cost <= _MAX_COST

@@ -6,12 +6,13 @@ the user's name and password. A change needs the operator's role and, from a bro
 
 import asyncio
 import base64
-import binascii
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from urllib.parse import quote, urlsplit
 
+import h11
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -71,7 +72,9 @@ class SafeHeaders:
                     headers["Cache-Control"] = "no-store"
             await send(message)
 
-        await self._app(scope, receive, send_safely if scope["type"] == "http" else send)
+        # What turns out to be no HTTP while we read it, uvicorn answers; nobody is left to answer then.
+        with suppress(h11.LocalProtocolError):
+            await self._app(scope, receive, send_safely if scope["type"] == "http" else send)
 
 
 class LocalHosts:
@@ -175,7 +178,7 @@ async def _user_by_password(request: Request) -> User | None:
         return None
     try:
         name, _, password = base64.b64decode(value, validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         return None
     return await try_password(request, name, password)
 
