@@ -11,34 +11,18 @@ from pathlib import Path
 import pytest
 
 from tanist.cli.console import keep_user, made_user
-from tanist.client import Message, MQError, SendStatus
 from tanist.config import load_properties
 from tanist.console.access.users import Role
 from tanist.metrics.names import ALL
-from tanist.sync import Producer
 from tests.support.deployed import expressions
 from tests.support.process import ForeignProcess
 from tests.support.promql import read_query
 from tests.support.rocketmq.cluster import free_port
-from tests.support.samples import CONF, Running, running_sample
+from tests.support.samples import CONF, Running, running_sample, send_one
 from tests.support.served import tanist_command
-from tests.support.site import wait_until
 from tests.support.zookeeper import Ensemble
 
 UNITS = sorted((CONF / "systemd").glob("*.service"))
-
-
-def send_one(name_server: str) -> None:
-    """Until a message is where the settings promise it to be, on the slaves too."""
-    with Producer(group="samples", namesrv=name_server) as producer:
-
-        def is_sent() -> bool:
-            try:
-                return producer.send(Message("SampleTopic", b"...")).status is SendStatus.OK
-            except MQError:
-                return False
-
-        wait_until(is_sent, pause_s=0.1)
 
 
 def words_of(unit: Path) -> list[str]:
@@ -80,6 +64,8 @@ def test_each_sample_starts_takes_a_message_and_is_measured(tmp_path: Path, zook
             running.metrics["console"] = f"http://{metrics}/metrics"
             look(running)
     with running_sample("two-pairs", tmp_path / "two") as running:
+        look(running)
+    with running_sample("quick-start", tmp_path / "quick") as running:
         look(running)
     registry = f"zk://{zookeeper.hosts}/{tmp_path.name}"
     with running_sample("three-controllers", tmp_path / "three", zookeeper=registry) as running:

@@ -40,8 +40,17 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="came
     """Whether brokers are told at once that the master is another."""
     config_black_list: str = "configBlackList;configStorePath"
     """Keys that nobody may change over the wire, separated by semicolons."""
+    raft_group: str = msgspec.field(name="controllerDLegerGroup", default="tanist")
+    """What ``mqadmin getControllerMetaData`` shows as the group of the controllers."""
+    raft_peers: str = msgspec.field(name="controllerDLegerPeers", default="")
+    """All controllers as files of RocketMQ's name them, ``n0-host:port;n1-host:port``. Several need a
+    ``coordinator`` too, in which they agree."""
+    raft_self_id: str = msgspec.field(name="controllerDLegerSelfId", default="")
+    """Which of these this one is: it listens on that port, whatever ``listenPort`` says."""
 
     def __post_init__(self) -> None:
+        if self.raft_peers:
+            self._take_raft_place()
         for key, value in (
             ("bindAddress", self.bind_address),
             ("controllerStorePath", self.controller_store_path),
@@ -57,6 +66,23 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="came
             raise ConfigError("advertisedAddress", self.advertised_address, found)
         if self.advertised_address and not is_host_and_port(self.advertised_address):
             raise ConfigError("advertisedAddress", self.advertised_address, "host:port")
+
+    def _take_raft_place(self) -> None:
+        """Be where RocketMQ's keys say."""
+        key = "controllerDLegerPeers"
+        named = (peer.strip().partition("-") for peer in self.raft_peers.split(";") if peer.strip())
+        places = {name: address for name, _, address in named}
+        if not all(is_host_and_port(address) for address in places.values()):
+            raise ConfigError(key, self.raft_peers, "n0-host:port, several separated by semicolons")
+        if self.raft_self_id not in places:
+            raise ConfigError("controllerDLegerSelfId", self.raft_self_id, f"one of {', '.join(places)}")
+        if len(places) > 1 and not self.coordinator:
+            allowed = "one peer, or with several coordinator=zk://host:port, in which they agree"
+            raise ConfigError(key, self.raft_peers, allowed)
+        own = places[self.raft_self_id]
+        msgspec.structs.force_setattr(self, "listen_port", int(own.rpartition(":")[2]))
+        if not self.advertised_address:
+            msgspec.structs.force_setattr(self, "advertised_address", own)
 
     @property
     def registry_url(self) -> str:

@@ -4,7 +4,7 @@
 Hardly anything is counted for them: figures that are there anyway are looked up when somebody asks.
 """
 
-from tanist.metrics.sampling import OnDemand, Sampler
+from tanist.metrics.sampling import OnDemand, Sampler, together
 from tanist.metrics.serving import serving_metrics
 
-__all__ = ["OnDemand", "Sampler", "serving_metrics"]
+__all__ = ["OnDemand", "Sampler", "serving_metrics", "together"]

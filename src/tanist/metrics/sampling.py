@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from heapq import nlargest
 
-from prometheus_client import Metric
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
 from tanist import __version__
@@ -63,3 +63,18 @@ class OnDemand(Collector):
 
     def collect(self) -> Iterable[Metric]:
         return self._look()
+
+
+def together(*registries: CollectorRegistry) -> CollectorRegistry:
+    """The metrics of several parts of one process, those of one name as one."""
+
+    def look() -> Iterable[Metric]:
+        families: dict[str, Metric] = {}
+        for metric in (metric for registry in registries for metric in registry.collect()):
+            if (known := families.setdefault(metric.name, metric)) is not metric:
+                known.samples.extend(metric.samples)
+        return families.values()
+
+    whole = CollectorRegistry()
+    whole.register(OnDemand(look))
+    return whole

@@ -57,6 +57,9 @@ class NameServerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="came
     delete_topic_with_broker_registration: bool = False
     """Whether a topic goes that a broker no longer registers."""
 
+    enable_controller_in_namesrv: bool = False
+    """Whether a controller serves in the same process, with the settings of one but for ``listenPort``."""
+
     def __post_init__(self) -> None:
         for key, value in (("bindAddress", self.bind_address), ("kvConfigPath", self.kv_config_path)):
             if not value:

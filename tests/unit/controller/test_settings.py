@@ -51,6 +51,32 @@ def test_a_controller_on_every_address_says_where_it_is_reached() -> None:
     assert parse(bindAddress="::1").address_at(5) == "[::1]:5"
 
 
+def test_a_file_of_rocketmqs_says_where_a_controller_is() -> None:
+    one = {"controllerDLegerPeers": "n0-127.0.0.1:9868", "controllerDLegerSelfId": "n0"}
+    settings = parse(**one, controllerDLegerGroup="group1", listenPort="9878")
+    assert (settings.listen_port, settings.raft_group) == (9868, "group1")
+    assert settings.address_at(9868) == "127.0.0.1:9868"
+    assert parse(**one, bindAddress="0.0.0.0").advertised_address == "127.0.0.1:9868"
+    assert parse(**one, advertisedAddress="ctrl1:1").address_at(9868) == "ctrl1:1"
+    several = {"controllerDLegerPeers": "n0-a:1; n1-b:2;", "controllerDLegerSelfId": "n1"}
+    assert parse(**several, coordinator="zk://z:1/t").address_at(2) == "b:2"
+
+
+@pytest.mark.parametrize(
+    ("peers", "own", "told"),
+    [
+        ("n0-a:1;n1-b:2", "n0", r"controllerDLegerPeers='n0-a:1;n1-b:2' .*use one peer, or .* coordinator="),
+        ("n0-a:1", "n1", "controllerDLegerSelfId='n1' is not allowed; use one of n0"),
+        ("n0-a:1", "", "controllerDLegerSelfId='' is not allowed; use one of n0"),
+        ("a:1", "n0", "controllerDLegerPeers='a:1' is not allowed; use n0-host:port"),
+        ("n0-a:0", "n0", "controllerDLegerPeers='n0-a:0' is not allowed; use n0-host:port"),
+    ],
+)
+def test_peers_among_which_this_one_has_no_place_stop_the_start(peers: str, own: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        parse(controllerDLegerPeers=peers, controllerDLegerSelfId=own)
+
+
 def test_only_what_is_named_can_be_changed_while_it_runs() -> None:
     live = LiveSettings(parse(configBlackList="configBlackList; enableElectUncleanMaster"))
     assert live.updatable_keys == {"notifyBrokerRoleChanged"}

@@ -1,9 +1,9 @@
 """Samples: whose they are, how many at most, and that every name is told once."""
 
-from prometheus_client import Metric
+from prometheus_client import CollectorRegistry, Metric
 
-from tanist.metrics import Sampler, names
-from tanist.metrics.names import ALL, Process
+from tanist.metrics import OnDemand, Sampler, names, together
+from tanist.metrics.names import ALL, MetricName, Process
 from tanist.metrics.sampling import MAX_SERIES
 
 
@@ -33,6 +33,20 @@ def test_of_too_many_series_the_greatest_are_told_and_the_rest_counted() -> None
     assert min(sample.value for sample in told.samples) == 5
     *_, left_out = sampler.end()
     assert values(left_out)["C", "broker", "b", "0", "rocketmq_messages_in_total"] == 5
+
+
+def test_parts_of_one_process_tell_a_metric_once_with_the_samples_of_all() -> None:
+    def part(name: MetricName, figure: int) -> CollectorRegistry:
+        sampler = Sampler(Process.NAME_SERVER, str(figure))
+        registry = CollectorRegistry()
+        registry.register(OnDemand(lambda: [sampler.one(name, figure), *sampler.end()]))
+        return registry
+
+    first, second = part(names.NAMESERVER_TOPICS, 1), part(names.NAMESERVER_GROUPS, 2)
+    for _ in range(2):
+        told = [(metric.name, len(metric.samples)) for metric in together(first, second).collect()]
+        exported = (names.NAMESERVER_TOPICS, names.BUILD, names.LEFT_OUT, names.NAMESERVER_GROUPS)
+        assert told == list(zip((name.exported_name for name in exported), (1, 2, 0, 1), strict=True))
 
 
 def test_no_two_metrics_have_one_name() -> None:

@@ -9,7 +9,7 @@ from tanist.config import parse_settings
 from tanist.errors import ConfigError
 from tanist.nameserver.settings import UPDATABLE_KEYS, LiveSettings, NameServerSettings
 
-FIXED_KEYS = {"listenPort", "bindAddress", "kvConfigPath"}
+FIXED_KEYS = {"listenPort", "bindAddress", "kvConfigPath", "enableControllerInNamesrv"}
 
 
 def test_rocketmqs_keys_are_read() -> None:
