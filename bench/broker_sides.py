@@ -61,6 +61,10 @@ class Side:
         self._backlog = 0
         self._group_count = 0
 
+    @property
+    def client_pid(self) -> int:
+        return self._clients.process.pid
+
     def send(self, work: Work, *, duration_ms: int, topic: str = "Bench") -> tuple[Load, float]:
         """Send for a time; what came of it, and the broker's CPU seconds.
 
@@ -90,8 +94,11 @@ class Side:
         while self._backlog < count:
             self._backlog += self._measure("load", name=self._producer.name, **fill)[0].count
 
-    def drain(self) -> tuple[Load, float]:
-        """Read the whole backlog with a new group."""
+    def drain(self, *, waiting: int = 0) -> tuple[Load, float]:
+        """Read the whole backlog with a new group.
+
+        If ``waiting`` is set, so many messages of a queue may wait for the listener before the client rests.
+        """
         self._group_count += 1
         return self._measure(
             "drain",
@@ -99,6 +106,7 @@ class Side:
             topic="Backlog",
             group=f"{self.name}-{self._group_count}",
             count=self._backlog,
+            waiting=waiting,
         )
 
     def wait_for_one(self, count: int) -> tuple[Load, float]:

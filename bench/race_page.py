@@ -28,6 +28,11 @@ _ABOUT = (
     "range. A ratio is the median of the ratios of each round, with their range. A goal is **won** or "
     "**lost** if all rounds say so; if they do not agree it is **unclear**: the spread is too wide to judge."
 )
+_PROFILES = (
+    "Where the time of a push consumer and its broker goes: [profiles/push.txt](profiles/push.txt), which "
+    "`python -m bench.push_profile` prints. One thread of the client reads all that comes from a broker, and "
+    "bounds what either of them can reach."
+)
 _NONE = (
     "No full race has been recorded yet. `make race` runs one, in less than 40 minutes; "
     "`make race ROWS=bare,lean-sends` some of it."
@@ -73,6 +78,7 @@ def _page(record: RaceRecord, plots: dict[str, str]) -> str:
         "# Performance",
         _ABOUT,
         f"Of the goals: {told}.{_missing(record)}",
+        _PROFILES,
         f"Commit {record.commit}, {record.began}. Machine: {machine}. Versions: {versions}.",
         "![the ratios and their goals](performance/ratios.svg)" if "ratios" in plots else "",
         *(_section(row, plots) for row in record.rows),

@@ -68,7 +68,12 @@ def scene() -> Iterator[Scene]:
             assert [next(messages).body for _ in TAGS] == [b"body 0", b"body 1", b"body 2", b"body 3"]
         # Who left has said where it stands; who is there now only listens.
         with billing(broker):
-            yield Scene(broker, [each.message_id for each in sent])
+            scene = Scene(broker, [each.message_id for each in sent])
+            # A producer tells of itself beside its sends, not before them.
+            wait_until(
+                lambda: scene.runs("producerConnection", "-g", SHOP, "-t", TOPIC).exit_code == Exit.DONE
+            )
+            yield scene
 
 
 def billing(broker: EmbeddedBroker) -> Consumer:

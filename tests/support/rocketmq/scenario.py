@@ -56,6 +56,10 @@ class ScenarioProcess:
             assert pipe is not None
             pipe.close()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def do(self, step: str, **options: object) -> Any:
         """Have one step done and return its result. Raises StepFailed with what the client threw."""
         assert self._process.stdin is not None

@@ -8,6 +8,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
@@ -15,6 +16,7 @@ import org.apache.rocketmq.common.message.Message;
 /** For the benchmark: how long a message takes from its send to a listener that waits for it, one at a time. */
 final class Latency {
     private static final long WAIT_S = 30;
+    private static final long LOOK_MS = 20;
     private static final int WARM = 200;
 
     private Latency() {
@@ -28,8 +30,8 @@ final class Latency {
         String topic = options.getString("topic");
         byte[] body = new byte[options.getIntValue("bodyBytes")];
         SynchronousQueue<Long> arrivals = new SynchronousQueue<>();
-        // The topic has to be there, else the consumer learns of it only with its next look at the routes.
         producer.send(new Message(topic, body));
+        awaitRoute(producer, topic);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(options.getString("group"));
         consumer.setNamesrvAddr(options.getString("nameServer"));
         consumer.setInstanceName(options.getString("group"));
@@ -59,6 +61,22 @@ final class Latency {
             return summary(taken);
         } finally {
             consumer.shutdown();
+        }
+    }
+
+    /** Waits until the name server knows the topic, else a consumer learns of it with its next look at the routes. */
+    private static void awaitRoute(DefaultMQProducer producer, String topic) throws Exception {
+        long lastMs = System.currentTimeMillis() + WAIT_S * 1000;
+        while (true) {
+            try {
+                producer.fetchPublishMessageQueues(topic);
+                return;
+            } catch (MQClientException unknown) {
+                if (System.currentTimeMillis() > lastMs) {
+                    throw unknown;
+                }
+                Thread.sleep(LOOK_MS);
+            }
         }
     }
 
