@@ -52,6 +52,11 @@ class Operator:
         """What ``mqadmin`` prints for each of these."""
         return mqadmin_each(self.name_server, *commands, home=self._home)
 
+    def in_total_today(self) -> int:
+        """How many messages the broker says that it has got."""
+        (figures,) = self.ours("brokerStatus", "-b", self.broker).values()
+        return int(figures["msgPutTotalTodayNow"])
+
     def consume(self) -> None:
         """All messages of the topic, by a group that is not online afterwards."""
 
@@ -298,6 +303,8 @@ def _prepare(operator: Operator) -> tuple[str, str]:
     ]
     operator.consume()
     wait_until(lambda: operator.ours("consumerProgress", "-g", GROUP)["diffTotal"] == 0)
+    # Brokers count a second later what has come.
+    wait_until(lambda: operator.in_total_today() >= COUNT)
     return name, sent[0]["sent"][0]["messageId"]
 
 
