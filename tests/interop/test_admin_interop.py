@@ -54,8 +54,7 @@ class Operator:
 
     def in_total_today(self) -> int:
         """How many messages the broker says that it has got."""
-        (figures,) = self.ours("brokerStatus", "-b", self.broker).values()
-        return int(figures["msgPutTotalTodayNow"])
+        return self.ours("clusterList", "-m")[0]["inTotalToday"]
 
     def consume(self) -> None:
         """All messages of the topic, by a group that is not online afterwards."""
