@@ -69,7 +69,7 @@ def _wait_for_equal_tables(master: str, slave: str) -> None:
         is_delivered = any(told.delay_offsets.values())
         return is_delivered and told == ToldTables.of(slave)
 
-    # A slave of RocketMQ 5 asks for tables when it knows its master, which it may hear a minute after its start.
+    # A slave of RocketMQ 5 asks for tables once it knows its master, perhaps a minute after its start.
     wait_until(are_equal, timeout_s=150, pause_s=_LOOK_S)
     told = ToldTables.of(slave)
     assert told.groups["FollowedGroup"].retry_max_times == 7
