@@ -1,11 +1,12 @@
 """A client that costs next to nothing, in a process of its own: what it measures is the server.
 
 It writes frames that were laid out before, but for the key of the message, on plain sockets, each once the
-last one is answered; of an answer it looks at the length and the code alone. So it speaks RocketMQ's
-remoting, Redis and NATS alike. It is told what to do as the other clients of the benchmarks are: one step a
-line of input, as JSON.
+last one is answered; of a good answer it looks at the length and the code alone, of the first one that is
+none it tells the text. So it speaks RocketMQ's remoting, Redis and NATS alike. It is told what to do as the
+other clients of the benchmarks are: one step a line of input, as JSON.
 """
 
+import re
 import select
 import socket
 import sys
@@ -32,6 +33,8 @@ _KEY = b"0" * 32
 _PROPERTIES = encode_properties({UNIQ_KEY: _KEY.decode(), WAIT: "true"})
 _SILENCE_S = 10.0
 """What a server has not answered when it has said nothing for so long has failed."""
+_REMARK = re.compile(rb'"remark":"([^"]*)"')
+_SAID_BYTES = 200
 BUCKET_S = 0.02
 """Sends are counted by spans of this length."""
 
@@ -45,7 +48,8 @@ Greet: TypeAlias = Callable[[socket.socket, int], None]
 class Load(msgspec.Struct, rename="camel"):
     """What came of one step. ``buckets`` counts the messages of each span of ``BUCKET_S``.
 
-    Times are those of the clock that all processes of a machine share. The Java client does not tell them.
+    Times are those of the clock that all processes of a machine share. The Java client does not tell them,
+    nor ``first_failure``: what was said to the first message that failed.
     """
 
     count: int
@@ -58,16 +62,25 @@ class Load(msgspec.Struct, rename="camel"):
     began_s: float = 0.0
     ended_s: float = 0.0
     buckets: list[int] = []
+    first_failure: str = ""
 
 
 class _Run:
     """All connections to one server, each with a frame of its own, which gets one key after another."""
 
     def __init__(
-        self, address: str, frames: Sequence[bytes], is_good: IsGood, greet: Greet | None = None
+        self,
+        address: str,
+        frames: Sequence[bytes],
+        is_good: IsGood,
+        greet: Greet | None = None,
+        *,
+        silence_s: float = _SILENCE_S,
     ) -> None:
         self._is_good = is_good
+        self._silence_s = silence_s
         self._failures = 0
+        self._first_failure = ""
         self._ends_s: list[float] = []
         self._taken_s: list[float] = []
         host, _, port = address.rpartition(":")
@@ -84,7 +97,11 @@ class _Run:
             peer.close()
 
     def drive(self, *, duration_s: float, most: int) -> tuple[float, float]:
-        """Send until the time is over or enough was sent; begin and end."""
+        """Send until the time is over or enough was sent; begin and end.
+
+        As long as every message was refused the time is not over: a rate of none would tell nothing. But that
+        ends, too, as silence does.
+        """
         with select.epoll() as poll:
             for peer in self._peers:
                 peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -92,15 +109,18 @@ class _Run:
             began_s = time.perf_counter()
             self._send_in_turn(poll, began_s + duration_s, most)
         if not self._ends_s:
-            raise ConnectionError(f"the server has answered none of {self._failures} messages")
+            raise ConnectionError(
+                f"the server has taken none of {self._failures} messages: {self._first_failure}"
+            )
         return began_s, self._ends_s[-1]
 
     def _send_in_turn(self, poll: select.epoll, end_s: float, most: int) -> None:
         """The loop that all of this is about; so what it needs is in local names."""
         now, wait, is_good, frames = time.perf_counter, poll.poll, self._is_good, self._frames
+        silence_s, ends_s = self._silence_s, self._ends_s
         receive = {peer.fileno(): peer.recv for peer in self._peers}
         send = {peer.fileno(): peer.sendall for peer in self._peers}
-        add_end, add_taken = self._ends_s.append, self._taken_s.append
+        add_end, add_taken = ends_s.append, self._taken_s.append
         parts: dict[int, bytes] = {}
         began: dict[int, float] = {}
         sent = under_way = 0
@@ -110,8 +130,8 @@ class _Run:
             began[number] = now()
             send[number](b"%b%032X%b" % (head, sent, tail))
         while under_way:
-            if not (events := wait(_SILENCE_S)):
-                self._failures += under_way
+            if not (events := wait(silence_s)):
+                self._on_failure(f"no answer within {silence_s:g} s", under_way)
                 return
             for number, _event in events:
                 data = receive[number](_READ_BYTES)
@@ -128,14 +148,18 @@ class _Run:
                     add_end(at)
                     add_taken(at - began[number])
                 else:
-                    self._failures += 1
-                if at < end_s and sent < most:
+                    self._on_failure(_said(data))
+                if (at < end_s or (not ends_s and at < end_s + silence_s)) and sent < most:
                     sent += 1
                     began[number] = at
                     head, tail = frames[number]
                     send[number](b"%b%032X%b" % (head, sent, tail))
                 else:
                     under_way -= 1
+
+    def _on_failure(self, why: str, count: int = 1) -> None:
+        self._failures += count
+        self._first_failure = self._first_failure or why
 
     def load(self, began_s: float, ended_s: float, *, batch: int, cpu_s: float) -> Load:
         buckets = [0] * (int((ended_s - began_s) / BUCKET_S) + 1)
@@ -153,6 +177,7 @@ class _Run:
             began_s=began_s,
             ended_s=ended_s,
             buckets=buckets,
+            first_failure=self._first_failure,
         )
 
 
@@ -209,6 +234,12 @@ def _is_good_by_remoting(data: bytes) -> bool | None:
     if len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
         return None
     return b'"code":0,' in data
+
+
+def _said(answer: bytes) -> str:
+    """What can be read of an answer: the remark of a remoting server, the beginning of any other."""
+    found = _REMARK.search(answer)
+    return (found[1] if found else answer[:_SAID_BYTES]).decode(errors="replace").strip()
 
 
 def _stream_frame(body: bytes) -> bytes:

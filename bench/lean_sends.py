@@ -54,5 +54,8 @@ class LeanClient:
         )
         load = msgspec.convert(answer, Load)
         if load.failures:
-            print(f"{address}: {load.failures} sends failed", file=sys.stderr)
+            print(
+                f"{address}: {load.failures} sends failed, the first with: {load.first_failure}",
+                file=sys.stderr,
+            )
         return load
