@@ -28,7 +28,9 @@ def bare_figures(home: Path, allowance: Allowance) -> list[Figure]:
     source.write_bytes(os.urandom(_BLOCK_BYTES) * (size // _BLOCK_BYTES))
     size = source.stat().st_size
     rates: dict[str, Callable[[], float]] = {
-        "sendfile to a socket, from there into a mapped file": lambda: copy_rate(source, home / "copy", size),
+        "sendfile to a socket, from there into a mapped file": lambda: copy_rate(
+            [source], home / "copy", size
+        ),
         "copying 1 KiB at a time into a mapped file": lambda: _map_rate(home / "mapped", size),
         "appending 1 MiB at a time": lambda: _append_rate(home / "appended", size),
         "appending 1 MiB at a time, fdatasync each": lambda: _append_rate(

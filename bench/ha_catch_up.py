@@ -67,7 +67,7 @@ class StartsSlaves(Protocol):
         ...
 
 
-def catch_up(group: StartsSlaves, master: Node, *, near_bytes: int = 0) -> CatchUp:
+def catch_up(group: StartsSlaves, master: Node, *, near_bytes: int = 0, limit_s: float = _LIMIT_S) -> CatchUp:
     """Start an empty slave, and see when it is in step, or nearly; it is thrown away then.
 
     Its start does not count: time begins when it first asks for something.
@@ -75,7 +75,7 @@ def catch_up(group: StartsSlaves, master: Node, *, near_bytes: int = 0) -> Catch
     wait_until(lambda: not master.status().slaves, what="the last slave is gone")
     with ThreadPoolExecutor(1) as other:
         starting = other.submit(group.start_slave, 1)
-        run = _watch(master, starting, near_bytes)
+        run = _watch(master, starting, near_bytes, limit_s)
         slave = starting.result()
     try:
         if near_bytes:
@@ -87,9 +87,9 @@ def catch_up(group: StartsSlaves, master: Node, *, near_bytes: int = 0) -> Catch
         slave.destroy()
 
 
-def _watch(master: Node, starting: Future[Node], near_bytes: int) -> CatchUp:
+def _watch(master: Node, starting: Future[Node], near_bytes: int, limit_s: float) -> CatchUp:
     """From when the slave had nothing yet until it is in step."""
-    deadline_s = time.perf_counter() + _LIMIT_S
+    deadline_s = time.perf_counter() + limit_s
     began_s = used_s = 0.0
     while True:
         asked_s = time.perf_counter()
@@ -102,7 +102,7 @@ def _watch(master: Node, starting: Future[Node], near_bytes: int) -> CatchUp:
         if starting.done():
             starting.result()
         if asked_s > deadline_s:
-            raise TimeoutError(f"the slave is at {acked} of {status.log_end} after {_LIMIT_S:g} s")
+            raise TimeoutError(f"the slave is at {acked} of {status.log_end} after {limit_s:g} s")
         time.sleep(_NEAR_POLL_S if near_bytes else _POLL_S)
 
 
@@ -119,7 +119,7 @@ def catch_up_figures(
 
     def measure(group: ReplicaGroup, master: Node) -> CatchUp:
         if group is ours:
-            bare.append(copy_rate(log_file, home / "copy", log.status().log_end))
+            bare.append(copy_rate([log_file], home / "copy", log.status().log_end))
         return catch_up(group, master)
 
     turns = take_turns(
