@@ -2,8 +2,9 @@
 
 Beside the slave stands a bare copy of the same bytes, once before it and once after it. It grows by more than
 the bytes, too: memory that the machine has not used for a while has to be found first, which on a virtual one
-is the host's work and can take more time than all else, and what goes beyond a share of memory waits for the
-disk. The first copy has paid for memory that the slave then finds, and the slave for some of the second's.
+is the host's work and can take more time than all else; what goes beyond a share of memory waits for the
+disk; and a log that memory does not hold beside its copy is read from there, too. The first copy has paid for
+memory that the slave then finds, and the slave for some of the second's.
 """
 
 import shutil
@@ -32,7 +33,7 @@ _ROOM = 3.0
 """So many times the size of the log has to be free on the disk: a slave has it too, and others write."""
 _LOOKUPS = 200
 _CATCH_UP_LIMIT_S = 240.0
-_BARE = "sendfile, recv_into"
+_BARE = "bare copy"
 _SECRET = "the secret of the benchmark"
 
 
@@ -90,12 +91,12 @@ def _node(broker: BrokerProcess) -> Node:
 
 
 def _measure(broker: BrokerProcess, slaves: _Slaves, gib: int, allowance: Allowance) -> list[Figure]:
-    bare = [Series(f"{_BARE}, before", (_bare_copy_s(broker, slaves.home),))]
+    bare = [Series(f"{_BARE} before", (_bare_copy_s(broker, slaves.home),))]
     copied = catch_up(slaves, _node(broker), limit_s=_CATCH_UP_LIMIT_S)
     if allowance.is_over:
         allowance.note(f"{gib} GiB: no bare copy after the slave, for want of time")
     else:
-        bare.append(Series(f"{_BARE}, after", (_bare_copy_s(broker, slaves.home),)))
+        bare.append(Series(f"{_BARE} after", (_bare_copy_s(broker, slaves.home),)))
     looked_up_ms = _lookup_ms(broker.address)
     broker.stop()
     stopped_s = _restart_s(broker)
