@@ -26,6 +26,8 @@ class Receipt:
     told_at_ms: int = LONG_AGO_MS
     """The same on the steady clock. Who was told before a restart is not waited for on its account."""
     told_count: int = 0
+    is_told_once_more: bool = False
+    """Whether it was told again on this connection, because it had no queue when it was told first."""
     confirmed_ms: int = 0
     reason: str = ""
     queues: dict[int, QueueReceipt] = field(default_factory=dict[int, QueueReceipt])

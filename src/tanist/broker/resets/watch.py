@@ -33,6 +33,11 @@ has failed is not told.
 It has failed when it goes on elsewhere, by a pull or a commit, more than ``PATIENCE_MS`` after it was told; a
 proof that comes later still counts. One that does nothing stays told.
 
+**Who is told too early.** A client of RocketMQ that broadcasts moves in the queues that it has. One that was
+just started has none before it first looks for them, which its pause keeps it from: it is told in vain, and
+reads on where its file says. That is seen by its first pull in a queue, which comes after its pause and from
+elsewhere. Then it is told once more on this connection, but for the queues in which it has moved.
+
 **What is on its way.** In clustering mode a commit of a client that is told and has not moved in that queue
 is passed over: it was made before the client knew. It is taken if it is the target; or if the client has
 moved there, which a question for the offset (14) shows as well, for who asks goes on from the answer; or once
@@ -55,6 +60,9 @@ from tanist.protocol.codes import Version
 
 PATIENCE_MS = 30_000
 """Clients of RocketMQ pause for 10 s before they move; a pull of theirs waits up to 20 s."""
+
+PAUSE_MS = 9_900
+"""So long a client of RocketMQ that was told does not pull: its 10 s, but for what two clocks differ."""
 
 ASK_AGAIN_MS = 5_000
 """A client is not asked where it stands more often than that."""
@@ -228,7 +236,9 @@ class OrderWatch:
             receipt.seen.add(queue_id)
             return self._ask_again(receipt, find_member, now)
         receipt.next_offsets[queue_id] = next_offset
-        return self._elsewhere(receipt, queue_id, asked, now)
+        was_in_vain = self._was_told_in_vain(receipt, queue_id, asked, now)
+        told = self._tell_once_more(receipt, find_member, now) if was_in_vain else []
+        return told or self._elsewhere(receipt, queue_id, asked, now)
 
     def take_pending(self, connection: Hashable, queue_id: int, asked: int, now: Moment) -> int | None:
         """Where to send a client that pulls from ``asked``; None if it is to be answered as always.
@@ -397,6 +407,7 @@ class OrderWatch:
             if receipt.client_id == client.client_id and receipt.connection is None:
                 receipt.connection, receipt.address = client.connection, client.connection.peer
                 receipt.language, receipt.version = client.language, client.version
+                receipt.is_told_once_more = False
                 self._by_connection[client.connection] = receipt
                 return receipt
         return None
@@ -445,7 +456,9 @@ class OrderWatch:
         if self.is_broadcast and receipt.says_itself:
             # Which queues it has is known, and where it stood it says in its receipt.
             return [TellClient(self, client)]
-        moved = frozenset[int]() if self.is_broadcast else frozenset(receipt.queues)
+        # Who broadcasts and comes back goes on where its file says, and that may lie before its move.
+        is_where_it_moved = receipt.is_told_once_more or not self.is_broadcast
+        moved = frozenset(receipt.queues) if is_where_it_moved else frozenset[int]()
         # Clients of RocketMQ stop for ten seconds at every order, one for no queue too.
         is_left = not moved or not moved >= self.targets.keys()
         return [AskStanding(self, client), *([TellClient(self, client, spared, moved)] if is_left else [])]
@@ -456,6 +469,27 @@ class OrderWatch:
             return []
         receipt = self._returned(client) or self._add(client)
         return [] if receipt is None else self._tell_again(receipt, client, now)
+
+    def _tell_once_more(self, receipt: Receipt, find_member: FindMember, now: Moment) -> list[Action]:
+        client = find_member()
+        if client is None:
+            return []
+        receipt.is_told_once_more = True
+        return self._tell(receipt, client, now)
+
+    def _was_told_in_vain(self, receipt: Receipt, queue_id: int, asked: int, now: Moment) -> bool:
+        """Whether it had no queue then: its first pull in this one comes after its pause, and from elsewhere.
+
+        One that had the queue when it was told would go to its target, if it is able to.
+        """
+        is_able = not receipt.says_itself and not receipt.is_deaf_in_broadcasting
+        is_done = receipt.is_told_once_more or receipt.told_count >= MAX_TELLS
+        if not self.is_broadcast or self.is_server_side or not is_able or is_done:
+            return False
+        # From where it stood it may have come past the target either way.
+        is_certain = queue_id not in receipt.stood or asked < self.targets[queue_id]
+        is_late = receipt.state is ReceiptState.TOLD and now.steady_ms - receipt.told_at_ms >= PAUSE_MS
+        return is_late and is_certain and queue_id not in receipt.seen
 
     def _ended_at_target(self, receipt: Receipt) -> frozenset[int]:
         """The queues in which its last pull went up to the target."""

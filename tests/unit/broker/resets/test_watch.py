@@ -7,7 +7,7 @@ from tanist.broker.resets import watch as watches
 from tanist.broker.resets.actions import Action, AskStanding, NoteReceipt, TellClient, WakePulls
 from tanist.broker.resets.moment import Moment
 from tanist.broker.resets.receipts import MAX_TELLS
-from tanist.broker.resets.watch import PATIENCE_MS, Commit, OrderWatch
+from tanist.broker.resets.watch import PATIENCE_MS, PAUSE_MS, Commit, OrderWatch
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.reset import QueueReceipt, QueueReceipts, ReceiptState
 from tests.support.fake_connection import FakeConnection
@@ -192,6 +192,7 @@ def test_versions_that_can_not_move_in_broadcasting_are_named_when_they_did_not(
 ) -> None:
     client = _client(version=version)
     story = Story(client, is_broadcast=True)
+    story.pull(client, 5)
     story.now_ms = LATE_MS
     story.pull(client, 7)
     assert story.state(client) is ReceiptState.FAILED
@@ -344,6 +345,108 @@ def test_where_a_client_stands_in_queues_that_are_not_of_the_order_is_not_kept()
     story = Story(client)
     story.stands(client, q0=150, q7=3)
     assert story.watch.receipts[0].old_offsets == {0: 150}
+
+
+# Orders that come before the client has a queue
+
+
+@pytest.mark.behaviour("S4-30", "S4-50")
+def test_a_broadcasting_client_that_had_no_queue_when_it_was_told_is_told_once_more() -> None:
+    client = _client()
+    story = Story(client, is_broadcast=True)
+    story.stands(client)
+    story.now_ms += PAUSE_MS
+    actions = story.pull(client, 0, next_offset=32)
+    assert actions == [AskStanding(story.watch, client), TellClient(story.watch, client)]
+    story.pull(client, 0, queue_id=1, next_offset=200)
+    # It reads on until it knows, and by that comes to the target of a queue.
+    story.pull(client, 200, queue_id=1)
+    story.stands(client, q0=3, q1=5)
+    assert story.state(client) is ReceiptState.TOLD
+    story.now_ms += PAUSE_MS
+    story.pull(client, 100)
+    assert story.pull(client, 200, queue_id=1) == [AskStanding(story.watch, client)]
+    assert story.state(client) is ReceiptState.TOLD
+    story.stands(client, q0=100, q1=200)
+    assert story.state(client) is ReceiptState.CONFIRMED
+
+
+def test_in_broadcasting_who_has_just_come_is_told_once_more_when_it_has_its_queues() -> None:
+    story = Story(is_broadcast=True)
+    story.now_ms = LATE_MS
+    late = _client()
+    story.members[late.connection] = late
+    story.watch.on_member(late, story.now, is_broadcast=True)
+    story.now_ms += PAUSE_MS
+    assert TellClient(story.watch, late) in story.pull(late, 0, next_offset=32)
+
+
+def test_who_is_told_once_more_is_not_sent_back_where_it_has_moved() -> None:
+    client = _client()
+    story = Story(client, is_broadcast=True)
+    story.now_ms += PAUSE_MS
+    story.pull(client, 100, next_offset=110)
+    again = TellClient(story.watch, client, moved=frozenset({0}))
+    assert again in story.pull(client, 0, queue_id=1, next_offset=32)
+
+
+def test_who_was_told_once_more_and_goes_on_elsewhere_still_has_failed() -> None:
+    client = _client()
+    story = Story(client, is_broadcast=True)
+    story.now_ms += PAUSE_MS
+    assert story.pull(client, 0, next_offset=32)
+    story.now_ms += PAUSE_MS
+    assert story.pull(client, 32, next_offset=64) == []
+    story.now_ms += PATIENCE_MS
+    story.pull(client, 64, next_offset=96)
+    assert story.state(client) is ReceiptState.FAILED
+
+
+def test_who_was_told_once_more_and_comes_back_may_have_no_queue_again() -> None:
+    client, returned = _client(), _client(port=2)
+    story = Story(client, is_broadcast=True)
+    story.now_ms += PAUSE_MS
+    assert story.pull(client, 0, next_offset=32)
+    story.watch.on_left(client.connection)
+    story.members = {returned.connection: returned}
+    assert story.watch.on_member(returned, story.now, is_broadcast=True)
+    story.now_ms += PAUSE_MS
+    assert TellClient(story.watch, returned) in story.pull(returned, 32, next_offset=64)
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_client_that_had_the_queue_when_it_was_told_is_not_told_once_more(is_first: bool) -> None:
+    """A pull that comes within its pause was under way."""
+    client = _client()
+    story = Story(client, is_broadcast=True)
+    story.now_ms += PAUSE_MS - 1
+    assert story.pull(client, 0, next_offset=32) == []
+    if not is_first:
+        story.now_ms += PAUSE_MS
+        assert story.pull(client, 32, next_offset=64) == []
+
+
+def test_a_client_that_stood_at_the_target_and_reads_on_from_there_is_not_told_once_more() -> None:
+    client = _client()
+    story = Story(client, is_broadcast=True, stood=frozenset(TARGETS))
+    story.now_ms += PAUSE_MS
+    assert story.pull(client, 101, next_offset=102) == []
+
+
+@pytest.mark.parametrize(
+    "client", [_client(version=407), _client(language="PYTHON")], ids=["can not move", "says it itself"]
+)
+def test_a_client_that_needs_no_queue_or_has_no_use_for_it_is_not_told_once_more(client: Client) -> None:
+    story = Story(client, is_broadcast=True)
+    story.now_ms += PAUSE_MS
+    assert story.pull(client, 0, next_offset=32) == []
+
+
+def test_in_clustering_a_client_without_queues_asks_for_its_offsets_and_is_not_told_once_more() -> None:
+    client = _client()
+    story = Story(client)
+    story.now_ms += PAUSE_MS
+    assert story.pull(client, 0, next_offset=32) == []
 
 
 # Those who come and go
