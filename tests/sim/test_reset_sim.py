@@ -3,9 +3,16 @@
 ``test_mutation_gate`` shows what they would find.
 """
 
+from typing import Any, cast
+
 import pytest
 
+from tanist.broker.offsets import OffsetTable
+from tanist.model.offsets import QueueOffset
+from tanist.protocol.bodies.sync import ConsumerOffsetTable
+from tanist.sim.reset.tables import PlayedDisk, PlayedOffsetFile
 from tanist.sim.reset.walk import walk
+from tests.support.clocks import FakeClock
 from tests.support.sim_seeds import RESET
 
 
@@ -28,6 +35,16 @@ def test_in_no_history_a_member_is_stuck_or_goes_on_elsewhere_than_was_ordered()
 )
 def test_who_was_away_when_the_group_was_moved_does_not_take_it_elsewhere(seed: int) -> None:
     assert walk(seed).broken is None
+
+
+def test_what_is_committed_at_one_broker_is_not_at_the_other_before_it_is_told() -> None:
+    disk, begun = PlayedDisk(), ConsumerOffsetTable(offset_table={"T@G": {0: QueueOffset(0)}})
+    files = [PlayedOffsetFile(disk, begun) for _ in range(2)]
+    one, other = (OffsetTable.open(cast("Any", file), FakeClock()) for file in files)
+    one.commit("G", "T", 0, 7)
+    assert other.find("G", "T", 0) == 0
+    # Nor does its own file have it before it is saved.
+    assert OffsetTable.open(cast("Any", files[0]), FakeClock()).find("G", "T", 0) == 0
 
 
 def test_the_same_seed_tells_the_same_history() -> None:

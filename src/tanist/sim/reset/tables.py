@@ -1,5 +1,6 @@
 """What a broker has of itself: its files, which outlive it, and as much of its state as orders need."""
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -33,18 +34,18 @@ class PlayedDisk:
 
 
 class PlayedOffsetFile(Generic[_TableT]):
-    """The file of offsets: what was saved last."""
+    """The file of offsets: what was saved last. What is changed after it was read is not changed in it."""
 
     def __init__(self, disk: PlayedDisk, empty: _TableT) -> None:
         self._disk = disk
-        self._kept = empty
+        self._kept = deepcopy(empty)
 
     def load(self) -> _TableT:
-        return self._kept
+        return deepcopy(self._kept)
 
     def save(self, table: _TableT) -> None:
         self._disk.check()
-        self._kept = table
+        self._kept = deepcopy(table)
 
 
 class PlayedOrderFile(OrderFile):
