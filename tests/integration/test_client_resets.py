@@ -10,6 +10,7 @@ import pytest
 
 from tanist.client import MessageQueue, ReceivedMessage
 from tanist.client.consuming.broker_calls import BrokerCalls
+from tanist.client.consuming.reset_order import OrderKey
 from tanist.client.queues import rebalancing
 from tanist.errors import ConnectFailed, ResponseError
 from tanist.model.offsets import QueueOffset
@@ -38,15 +39,16 @@ class Receipts:
         self.told: list[tuple[str, QueueReceipts]] = []
         self.brokers: list[str] = []
         """Which of them, for each."""
+        self.applied_ms: list[int] = []
+        """When the order was applied, for each."""
         self.failures: list[Exception] = []
 
-    async def send(
-        self, _calls: BrokerCalls, _topic: str, broker_name: str, order_id: str, receipts: QueueReceipts
-    ) -> None:
+    async def send(self, _calls: BrokerCalls, order: OrderKey, receipts: QueueReceipts) -> None:
         if self.failures:
             raise self.failures.pop(0)
-        self.told.append((order_id, receipts))
-        self.brokers.append(broker_name)
+        self.told.append((order.order_id, receipts))
+        self.brokers.append(order.broker_name)
+        self.applied_ms.append(order.applied_ms)
 
     @property
     def queues(self) -> list[list[QueueReceipt]]:
@@ -149,6 +151,24 @@ def test_each_broker_of_a_topic_may_give_the_same_order_for_its_queues(
             await virtually_until(lambda: receipts.brokers == [broker.broker_name, "other"])
             # Nothing there is ours.
             assert receipts.told[1] == (ORDER, QueueReceipts())
+
+    run_virtually(scenario())
+
+
+def test_an_order_that_was_undone_and_is_given_again_is_followed_again_and_its_receipt_says_which(
+    states: States, receipts: Receipts
+) -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            await send(broker.namesrv, 5)
+            handled = Handled()
+            async with make_consumer(broker) as consumer, running(consumer, handled):
+                await virtually_until(lambda: len(handled.messages) == 5)
+                for number, applied_ms in enumerate((100, 200), start=1):
+                    targets = {queue_of(broker, 0): 3}
+                    order_reset(states, consumer, targets, order_id=ORDER, applied_ms=applied_ms)
+                    await virtually_until(lambda number=number: len(handled.messages) == 5 + 2 * number)
+                    await virtually_until(lambda applied_ms=applied_ms: applied_ms in receipts.applied_ms)
 
     run_virtually(scenario())
 

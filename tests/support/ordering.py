@@ -58,13 +58,25 @@ def queue_of(broker: EmbeddedBroker, queue_id: int, *, topic: str = TOPIC) -> Me
 
 
 def order_reset(
-    states: States, consumer: Consumer, offsets: dict[MessageQueue, int], *, order_id: str | None = None
+    states: States,
+    consumer: Consumer,
+    offsets: dict[MessageQueue, int],
+    *,
+    order_id: str | None = None,
+    applied_ms: int = 0,
 ) -> None:
     """What a broker sends each member when an operator resets the group; RocketMQ's have no order id."""
     table = ObjectKeyed({queue: QueueOffset(offset) for queue, offset in offsets.items()})
     order = Command.request(
         RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
-        ResetOffsetRequest(topic=TOPIC, group=GROUP, timestamp_ms=0, is_force=True, order_id=order_id),
+        ResetOffsetRequest(
+            topic=TOPIC,
+            group=GROUP,
+            timestamp_ms=0,
+            is_force=True,
+            order_id=order_id,
+            applied_ms=applied_ms,
+        ),
         body=encode_body(OffsetTable(offset_table=table)),
         is_one_way=True,
     )

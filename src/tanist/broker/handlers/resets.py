@@ -192,6 +192,7 @@ class ResetHandler:
             raise ResponseError(
                 ResponseCode.QUERY_NOT_FOUND, f"order {shown(request.order_id)} is not known for this group"
             )
+        self._check_giving(request, order)
         said = decode_java_json(command.body, QueueReceipts)
         if said.failure:
             said = msgspec.structs.replace(said, failure=shown(said.failure))
@@ -200,6 +201,17 @@ class ResetHandler:
         return command.reply()
 
     # Within
+
+    @staticmethod
+    def _check_giving(receipt: ResetReceiptRequest, order: ResetOrder) -> None:
+        """Who followed an order before a switch undid it may have gone on elsewhere since."""
+        applied_ms = order.record.applied_ms
+        if receipt.applied_ms not in (0, applied_ms):
+            raise ResponseError(
+                ResponseCode.QUERY_NOT_FOUND,
+                f"order {shown(order.order_id)} was given again and applied at {applied_ms}: this receipt is "
+                f"for the one that was applied at {receipt.applied_ms}",
+            )
 
     def _answer_when_safe(
         self,

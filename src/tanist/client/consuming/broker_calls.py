@@ -9,6 +9,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
+from tanist.client.consuming.reset_order import OrderKey
 from tanist.client.consuming.retry_copy import make_retry_copy
 from tanist.client.errors import NoRoute
 from tanist.client.received import ReceivedMessage
@@ -93,15 +94,18 @@ class BrokerCalls:
                 raise
             await self._ask(broker_name, locate, code, header)
 
-    async def send_receipt(
-        self, topic: str, broker_name: str, order_id: str, receipts: QueueReceipts
-    ) -> None:
+    async def send_receipt(self, order: OrderKey, receipts: QueueReceipts) -> None:
         """Tell a broker what this member did of an order of its."""
         header = ResetReceiptRequest(
-            order_id=order_id, topic=topic, group=self._group, client_id=self._session.client_id
+            order_id=order.order_id,
+            topic=order.topic,
+            group=self._group,
+            client_id=self._session.client_id,
+            applied_ms=order.applied_ms,
         )
-        locate = partial(self._some_replica, topic, broker_name)
-        await self._ask(broker_name, locate, RequestCode.RESET_RECEIPT, header, body=encode_body(receipts))
+        locate = partial(self._some_replica, order.topic, order.broker_name)
+        body = encode_body(receipts)
+        await self._ask(order.broker_name, locate, RequestCode.RESET_RECEIPT, header, body=body)
 
     async def max_offset(self, queue: MessageQueue) -> QueueOffset:
         """One past the last message of a queue."""

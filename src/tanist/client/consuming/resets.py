@@ -153,9 +153,7 @@ class Resets:
         backoff = Backoff()
         for tries_left in reversed(range(_RECEIPT_TRIES)):
             try:
-                await self._calls.send_receipt(
-                    order.topic, order.broker_name, order.order_id, order.receipt()
-                )
+                await self._calls.send_receipt(order.key, order.receipt())
             except MQError as error:
                 if not tries_left or (isinstance(error, ResponseError) and not error.retriable):
                     _log.warning("no receipt for a reset order=%s error=%s", order.order_id, error)

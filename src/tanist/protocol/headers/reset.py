@@ -81,3 +81,5 @@ class ResetReceiptRequest(Header, frozen=True, kw_only=True):
     topic: str
     group: str
     client_id: str
+    applied_ms: Int64 = msgspec.field(name="appliedMillis", default=0)
+    """When the order was applied that it was told. Older clients do not say it, with 0."""

@@ -256,8 +256,10 @@ class Desk:
         answer = self.ask(RequestCode.DECIDE_RESET, header, access_key=access_key)
         return decode_java_json(answer.body, ResetOrderView)
 
-    def say(self, member: Member, said: QueueReceipts, order_id: str = "o1") -> None:
-        header = ResetReceiptRequest(order_id=order_id, topic=TOPIC, group="G", client_id=member.client_id)
+    def say(self, member: Member, said: QueueReceipts, order_id: str = "o1", *, applied_ms: int = 0) -> None:
+        header = ResetReceiptRequest(
+            order_id=order_id, topic=TOPIC, group="G", client_id=member.client_id, applied_ms=applied_ms
+        )
         self.ask(RequestCode.RESET_RECEIPT, header, body=encode_body(said), by=member)
 
     def receipts(self, order_id: str = "o1") -> dict[str, ReceiptState]:
@@ -510,6 +512,23 @@ def test_a_receipt_is_believed_from_the_client_itself_alone(desk: Desk) -> None:
     assert desk.receipts() == {"c1": ReceiptState.CONFIRMED, "c2": ReceiptState.TOLD}
     with pytest.raises(ResponseError, match="not known"):
         desk.say(other, said, order_id="another")
+
+
+def test_a_receipt_is_not_believed_of_the_same_order_as_it_was_given_before_a_switch_undid_it(
+    desk: Desk,
+) -> None:
+    desk.stand(8, 2)
+    ours = desk.join(Member("c1", language=Language.PYTHON))
+    applied_ms = desk.apply((0, 8, 3)).applied_ms
+    said = QueueReceipts(
+        queues=[QueueReceipt(queue_id=0, old_offset=QueueOffset(8), new_offset=QueueOffset(3))]
+    )
+    with pytest.raises(ResponseError, match="given again") as refused:
+        desk.say(ours, said, applied_ms=applied_ms - 1)
+    assert not refused.value.retriable
+    assert desk.receipts() == {"c1": ReceiptState.TOLD}
+    desk.say(ours, said, applied_ms=applied_ms)
+    assert desk.receipts() == {"c1": ReceiptState.CONFIRMED}
 
 
 def test_a_client_that_is_gone_is_told_when_it_returns_until_the_order_expires(desk: Desk) -> None:
