@@ -43,7 +43,9 @@ is passed over: it was made before the client knew. It is taken if it is the tar
 moved there, which a question for the offset (14) shows as well, for who asks goes on from the answer; or once
 ``PATIENCE_MS`` have passed since it was told, so that nobody's progress is held for longer. Members of which
 nothing was known when the order was applied, because the broker or their connection was new, are judged by
-their first pull or commit for as long, and told if they go on elsewhere. A commit of an operator is taken.
+their first pull or commit for as long, and told if they go on elsewhere. One that comes within that time is
+judged for as long from then on: it may have read another replica until then, and wait there for a message
+still, and so pull nothing here for a while. A commit of an operator is taken.
 A broker that knows the order from before it was started, or from its master, judges for as long once more:
 rather is a group sent again where one of it has been than read on where it was.
 """
@@ -123,6 +125,9 @@ class OrderWatch:
     _reached: set[int] = field(default_factory=set[int], init=False)
     """The queues in which a member was seen at the target, in clustering mode."""
 
+    _came: dict[Hashable, int] = field(default_factory=dict[Hashable, int], init=False)
+    """Until when, on the steady clock, members are judged that came while those unknown were."""
+
     _unkept: set[Hashable] = field(default_factory=set[Hashable], init=False)
     """Connections of members for which there was no receipt left."""
 
@@ -151,7 +156,10 @@ class OrderWatch:
         receipt = self._returned(client)
         if receipt is None:
             # Who comes anew in clustering mode asks for its offsets, which are at their targets.
+            # Who only had another replica until now goes on where it was, which it may not do for a while.
             if not self.is_broadcast:
+                if self._judges(now):
+                    self._came.setdefault(client.connection, now.steady_ms + PATIENCE_MS)
                 return []
             receipt = self._add(client)
         if receipt is None:
@@ -166,6 +174,7 @@ class OrderWatch:
         self._at_target = {place for place in self._at_target if place[0] != connection}
         self._answered = {place for place in self._answered if place[0] != connection}
         self._unkept.discard(connection)
+        self._came.pop(connection, None)
         receipt = self._by_connection.pop(connection, None)
         if receipt is None:
             return False
@@ -255,7 +264,7 @@ class OrderWatch:
         if place in self._answered or place in self._at_target:
             return None
         if receipt is None:
-            if self.is_broadcast or not self._judges(now):
+            if self.is_broadcast or not self._judges(now, connection):
                 return None
         elif not receipt.is_open or queue_id in receipt.queues or queue_id in receipt.spared:
             return None
@@ -327,6 +336,7 @@ class OrderWatch:
     def supersede(self, order_id: str) -> list[Action]:
         """Another order moves the same queues: who has not followed this one need not any more."""
         self.judges_until_ms = LONG_AGO_MS
+        self._came.clear()
         actions: list[Action] = []
         for receipt in self.receipts:
             if receipt.is_open:
@@ -352,13 +362,13 @@ class OrderWatch:
 
     def is_over(self, now: Moment) -> bool:
         """Whether there is nothing left to watch. In broadcasting mode others may come all the time."""
-        is_quiet = not self._judges(now) and now.steady_ms > self.applied_at_ms + PATIENCE_MS
+        is_quiet = not self._judges_anybody(now) and now.steady_ms > self.applied_at_ms + PATIENCE_MS
         is_settled = not any(receipt.is_open for receipt in self.receipts)
         return self.is_model_known and not self.is_broadcast and is_quiet and is_settled
 
     def stop_judging(self, now: Moment) -> bool:
         """Whether the time to judge has just ended."""
-        is_over = self.is_judging and not self._judges(now)
+        is_over = self.is_judging and not self._judges_anybody(now)
         if is_over:
             self.judges_until_ms = LONG_AGO_MS
         return is_over
@@ -374,8 +384,15 @@ class OrderWatch:
         if self.judges_until_ms is None:
             self.judges_until_ms = now.steady_ms + PATIENCE_MS
 
-    def _judges(self, now: Moment) -> bool:
-        return self.judges_until_ms is not None and now.steady_ms <= self.judges_until_ms
+    def _judges(self, now: Moment, connection: Hashable = None) -> bool:
+        """Whether members of which nothing is known are judged; with a connection, whether this one is."""
+        until_ms = self._came.get(connection, LONG_AGO_MS)
+        if self.judges_until_ms is not None:
+            until_ms = max(until_ms, self.judges_until_ms)
+        return now.steady_ms <= until_ms
+
+    def _judges_anybody(self, now: Moment) -> bool:
+        return self._judges(now) or any(now.steady_ms <= until_ms for until_ms in self._came.values())
 
     def _is_here(self, client_id: str) -> bool:
         """Whether a client is known on a connection that there is."""
@@ -510,7 +527,7 @@ class OrderWatch:
         if asked == self.targets[queue_id]:
             has_come = place in self._at_target or queue_id not in self.stood
             return self._stranger_moved(find_member(), queue_id, now) if has_come else []
-        is_judged = self._judges(now) and place not in self._at_target
+        is_judged = self._judges(now, place[0]) and place not in self._at_target
         return self._tell_stranger(find_member(), now) if is_judged else []
 
     def _judge_stranger(
@@ -518,7 +535,7 @@ class OrderWatch:
     ) -> tuple[bool, list[Action]]:
         client = find_member()
         if client is not None:
-            if not self._judges(now):
+            if not self._judges(now, client.connection):
                 return True, []
             return False, self._tell_stranger(client, now)
         if commit.client_id is not None:

@@ -762,6 +762,51 @@ def test_strangers_are_not_judged_for_ever() -> None:
     assert story.commit(client, 5000)
 
 
+def _late_comer() -> tuple[Story, Client]:
+    """Just before strangers are judged no longer somebody comes who had another replica until now."""
+    story, client = Story(), _client()
+    story.members = {client.connection: client}
+    story.now_ms = START_MS + PATIENCE_MS
+    assert story.watch.on_member(client, story.now, is_broadcast=False) == []
+    return story, client
+
+
+def test_who_comes_while_strangers_are_judged_is_judged_for_as_long_from_then_on() -> None:
+    story, client = _late_comer()
+    story.now_ms += PATIENCE_MS
+    # The heartbeats that follow begin nothing anew.
+    story.watch.on_member(client, story.now, is_broadcast=False)
+    assert not story.watch.is_over(story.now)
+    assert not story.commit(client, 150)
+    assert story.state(client) is ReceiptState.TOLD
+    again, client = _late_comer()
+    again.now_ms += PATIENCE_MS
+    assert TellClient(again.watch, client) in again.pull(client, 150)
+
+
+def test_who_comes_while_strangers_are_judged_and_asks_where_the_group_stands_is_not_told() -> None:
+    story, client = _late_comer()
+    story.query(client)
+    story.now_ms += PATIENCE_MS
+    assert story.pull(client, 110) == []
+    assert story.commit(client, 120)
+
+
+@pytest.mark.parametrize("ends", ["late", "left", "superseded"])
+def test_nobody_is_judged_for_ever_from_when_it_came(ends: str) -> None:
+    story, client = _late_comer()
+    story.now_ms += PATIENCE_MS
+    if ends == "late":
+        story.now_ms += 1
+    elif ends == "left":
+        story.watch.on_left(client.connection)
+    else:
+        story.watch.supersede("o2")
+    assert story.watch.is_over(story.now)
+    assert story.pull(client, 150) == []
+    assert story.commit(client, 150)
+
+
 def test_queues_that_are_not_of_the_order_are_none_of_its_business() -> None:
     client = _client()
     story = Story(client)
