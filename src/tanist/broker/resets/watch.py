@@ -419,15 +419,20 @@ class OrderWatch:
         ].reason = f"{len(self._unkept)} more clients are there than the {MAX_RECEIPTS} that an order follows"
 
     def _returned(self, client: Client) -> Receipt | None:
-        """The receipt of a client that comes back on another connection."""
-        for receipt in self.receipts:
-            if receipt.client_id == client.client_id and receipt.connection is None:
-                receipt.connection, receipt.address = client.connection, client.connection.peer
-                receipt.language, receipt.version = client.language, client.version
-                receipt.is_told_once_more = False
-                self._by_connection[client.connection] = receipt
-                return receipt
-        return None
+        """The receipt of a client that comes back on another connection.
+
+        It has two if it came on one connection before the other was known to have ended. Then it is the one
+        that has yet to follow: nobody is said to have moved for what was seen of another.
+        """
+        gone = (it for it in self.receipts if it.client_id == client.client_id and it.connection is None)
+        receipt = min(gone, key=lambda each: not each.is_open, default=None)
+        if receipt is None:
+            return None
+        receipt.connection, receipt.address = client.connection, client.connection.peer
+        receipt.language, receipt.version = client.language, client.version
+        receipt.is_told_once_more = False
+        self._by_connection[client.connection] = receipt
+        return receipt
 
     def _tell_again(
         self, receipt: Receipt, client: Client, now: Moment, *, is_active: bool = False

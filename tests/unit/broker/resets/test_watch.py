@@ -646,6 +646,24 @@ def test_two_clients_of_one_id_have_a_receipt_each() -> None:
     assert [receipt.state for receipt in story.watch.receipts] == [ReceiptState.CONFIRMED, ReceiptState.TOLD]
 
 
+@pytest.mark.parametrize("is_broadcast", [False, True])
+def test_who_returns_and_may_be_either_of_two_is_the_one_that_has_not_moved(is_broadcast: bool) -> None:
+    """A broker that stood still hears of new connections before it hears that the old ones ended."""
+    first, second, returned = (_client(port=port) for port in (1, 2, 3))
+    story = Story(first, second, is_broadcast=is_broadcast)
+    story.stands(first, q0=150, q1=150)
+    for queue_id, target in TARGETS.items():
+        story.pull(first, target, queue_id=queue_id)
+    story.watch.on_left(first.connection)
+    story.watch.on_left(second.connection)
+    story.members = {returned.connection: returned}
+    states = [receipt.state for receipt in story.watch.receipts]
+    assert states == [ReceiptState.CONFIRMED, ReceiptState.PENDING]
+    actions = story.watch.on_member(returned, story.now, is_broadcast=is_broadcast)
+    assert AskStanding(story.watch, returned) in actions
+    assert story.watch.receipts[1].connection is returned.connection
+
+
 def test_clients_beyond_what_an_order_follows_are_counted_and_not_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
