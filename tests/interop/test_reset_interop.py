@@ -197,6 +197,34 @@ def test_the_stock_commands_move_the_clients_of_both_lines_and_what_they_did_is_
         assert {delivery.queue_offset for delivery in received[count:]} == {COUNT // QUEUES}
 
 
+@pytest.mark.behaviour("S4-30", "S4-50")
+def test_a_broadcasting_client_that_is_told_before_it_has_a_queue_is_told_again_and_moves(
+    site: ResetSite,
+) -> None:
+    site.start_clients(CLIENT_LINES)
+    site.send(COUNT)
+    groups = {line: f"all-{line.replace('.', '_')}" for line in CLIENT_LINES}
+    for line, group in groups.items():
+        assert len(site.consumer(line, group, isBroadcasting=True).received(COUNT)) == COUNT
+    mqadmin_each(site.names.address, *map(skip_backlog, groups.values()), home=site.home / "mqadmin")
+    # Whoever comes now is told with its first heartbeat, which it sends before it looks for queues.
+    late = {
+        line: site.consumer(line, group, consumeMs=SLOW_MS, isBroadcasting=True)
+        for line, group in groups.items()
+    }
+    for group in groups.values():
+        wait_until(
+            lambda group=group: site.states(group) == [ReceiptState.CONFIRMED] * 2,
+            timeout_s=150,
+        )
+    seen = {line: len(consumer.received(0)) for line, consumer in late.items()}
+    assert max(seen.values()) < COUNT
+    site.send(QUEUES)
+    for line, consumer in late.items():
+        received = consumer.received(seen[line] + QUEUES)
+        assert {delivery.queue_offset for delivery in received[seen[line] :]} == {COUNT // QUEUES}
+
+
 @pytest.mark.skipif(
     not IS_ALL, reason="older releases, which are fetched and waited for: TANIST_SCENARIOS=all"
 )
