@@ -32,6 +32,7 @@ def test_in_no_history_a_member_is_stuck_or_goes_on_elsewhere_than_was_ordered()
         pytest.param(1266, id="who stood still commits before its heartbeat"),
         pytest.param(1658, id="who comes back finds its queue with another, and has it again"),
         pytest.param(3327, id="who comes on two connections to a broker that stands still is asked again"),
+        pytest.param(9837, id="who came often to a broker that stood still is not given up"),
         pytest.param(4229, id="who reads the old master for long is judged when it comes"),
         pytest.param(1949, id="who followed an order that a switch undid is told when it is given again"),
     ],

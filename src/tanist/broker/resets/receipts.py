@@ -11,6 +11,9 @@ from tanist.protocol.codes import Language, Version
 MAX_TELLS = 5
 """A client whose connection ends again and again is told so often, and no more."""
 
+BURST_MS = 1_000
+"""Tells within that time are one: who stood still hears at once of many connections that have ended."""
+
 
 @dataclass(slots=True, eq=False)
 class Receipt:
@@ -26,6 +29,8 @@ class Receipt:
     told_at_ms: int = LONG_AGO_MS
     """The same on the steady clock. Who was told before a restart is not waited for on its account."""
     told_count: int = 0
+    counted_at_ms: int = LONG_AGO_MS
+    """When a tell was last counted."""
     is_told_once_more: bool = False
     """Whether it was told again on this connection, because it had no queue when it was told first."""
     confirmed_ms: int = 0
@@ -100,6 +105,16 @@ class Receipt:
         """It is told, and has yet to follow."""
         self.state, self.reason = ReceiptState.TOLD, ""
         self.told_ms, self.told_at_ms = now
+
+    def count_tell(self, now: Moment) -> bool:
+        """It is to be told; False if it was told often enough."""
+        if now.steady_ms - self.counted_at_ms < BURST_MS:
+            return True
+        if self.told_count >= MAX_TELLS:
+            return False
+        self.told_count += 1
+        self.counted_at_ms = now.steady_ms
+        return True
 
     def moved(self, queue_id: int, target: int) -> None:
         """It was seen at the target of a queue."""

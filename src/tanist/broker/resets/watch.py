@@ -463,9 +463,8 @@ class OrderWatch:
             return self._fail(receipt, "it pulls by itself: such consumers do not take orders")
         if client.version < Version.V3_0_7_SNAPSHOT:
             return self._fail(receipt, f"its version, {client.version}, takes no orders")
-        if receipt.told_count >= MAX_TELLS:
+        if not receipt.count_tell(now):
             return self._fail(receipt, f"it was told {MAX_TELLS} times, and left each time")
-        receipt.told_count += 1
         receipt.spared = spared
         # Of one that is back it is known where its own pulls had ended.
         receipt.stood = self.stood if receipt.told_count == 1 else self._ended_at_target(receipt)

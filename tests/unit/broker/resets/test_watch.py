@@ -6,7 +6,7 @@ from tanist.broker.consumer_group import Client
 from tanist.broker.resets import watch as watches
 from tanist.broker.resets.actions import Action, AskStanding, NoteReceipt, TellClient, WakePulls
 from tanist.broker.resets.moment import Moment
-from tanist.broker.resets.receipts import MAX_TELLS
+from tanist.broker.resets.receipts import BURST_MS, MAX_TELLS
 from tanist.broker.resets.watch import PATIENCE_MS, PAUSE_MS, Commit, OrderWatch
 from tanist.model.offsets import QueueOffset
 from tanist.protocol.bodies.reset import QueueReceipt, QueueReceipts, ReceiptState
@@ -633,9 +633,20 @@ def test_who_comes_and_goes_all_the_time_is_given_up() -> None:
     story = Story(is_broadcast=True)
     for port in range(MAX_TELLS + 1):
         client = _client(port=port + 1)
-        story.watch.on_member(client, _at(START_MS), is_broadcast=True)
+        story.watch.on_member(client, _at(START_MS + port * BURST_MS), is_broadcast=True)
         story.watch.on_left(client.connection)
     assert [receipt.state for receipt in story.watch.receipts] == [ReceiptState.FAILED]
+
+
+def test_a_broker_that_stood_still_gives_nobody_up_for_all_the_connections_that_have_ended() -> None:
+    story = Story(is_broadcast=True)
+    for port in range(3 * MAX_TELLS):
+        client = _client(port=port + 1)
+        story.watch.on_member(client, _at(START_MS + port), is_broadcast=True)
+        story.watch.on_left(client.connection)
+    last = _client(port=100)
+    actions = story.watch.on_member(last, _at(START_MS + BURST_MS - 1), is_broadcast=True)
+    assert TellClient(story.watch, last) in actions
 
 
 def test_two_clients_of_one_id_have_a_receipt_each() -> None:
