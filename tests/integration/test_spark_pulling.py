@@ -89,6 +89,30 @@ def test_a_filter_is_applied_by_the_broker(broker: EmbeddedBroker) -> None:
     assert pull_rows(broker.namesrv, **both, tags="nothing") == []
 
 
+def test_a_long_queue_comes_in_its_order_each_message_once() -> None:
+    """Pulls overlap: through a filter they go beyond their stretch, and of large messages they end early."""
+    count = 6_000
+    with EmbeddedBroker(topics={"Long": 1, "Large": 1}) as broker:
+        with Producer(group="test", namesrv=broker.namesrv) as producer:
+            for first in range(0, count, 1_000):
+                batch = range(first, first + 1_000)
+                producer.send_batch(
+                    [
+                        Message("Long", b"message %d" % at, tags="rare" if at % 50 == 7 else "often")
+                        for at in batch
+                    ]
+                )
+            for number in range(80):
+                producer.send(Message("Large", b"message %d %b" % (number, b"." * (number % 5 * 400_000))))
+
+        assert [row["queueOffset"] for row in pull_rows(broker.namesrv, subscribe="Long")] == list(
+            range(count)
+        )
+        rare = pull_rows(broker.namesrv, subscribe="Long", tags="rare")
+        assert [row["queueOffset"] for row in rare] == list(range(7, count, 50))
+        assert [row["queueOffset"] for row in pull_rows(broker.namesrv, subscribe="Large")] == list(range(80))
+
+
 def test_what_is_not_there_is_one_clear_error(broker: EmbeddedBroker) -> None:
     with pytest.raises(SparkError, match="topic Nothing does not exist"):
         pull_rows(broker.namesrv, subscribe="Nothing")

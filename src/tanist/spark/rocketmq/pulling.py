@@ -1,6 +1,6 @@
 """Pulls a range of a queue, in a Python worker: from a broker's answers to batches.
 
-The next pull is under way while the messages of the last one are decoded and handed to Spark.
+The next pulls are under way while the messages of the last ones are decoded and handed to Spark.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from tanist.spark.decoding import LOG_OFFSET_AT, Located, gather, locate, walk
 from tanist.spark.errors import SparkError
 from tanist.spark.making import Origin, make_batch
 from tanist.spark.rocketmq.access import TIMEOUT_S
+from tanist.spark.rocketmq.ahead import STRETCH_BYTES, Stretch, reading_ahead
 from tanist.spark.rocketmq.cluster import WAITS_S, addresses_of
 from tanist.spark.rocketmq.offsets import PullRange, lost, queue_name
 from tanist.spark.rocketmq.options import RocketMQOptions
@@ -45,7 +46,7 @@ _ANSWERS = (
 class Pulled:
     """What a pull found: records behind each other, and where the next pull begins."""
 
-    records: bytes
+    records: bytes | memoryview
     next_offset: int
     has_moved: bool = False
     """Whether the queue does not have the offset that was asked for."""
@@ -62,7 +63,7 @@ def read_answer(answer: Command, offset: int) -> Pulled:
         raise RemoteProtocolError(
             f"a pull from {offset} on was answered with the next as {header.next_begin_offset}"
         )
-    records = bytes(answer.body) if answer.code == ResponseCode.SUCCESS else b""
+    records = answer.body if answer.code == ResponseCode.SUCCESS else b""
     return Pulled(records, max(header.next_begin_offset, offset))
 
 
@@ -94,14 +95,14 @@ class Puller:
         self._wire = wire
         self._options = options
 
-    async def pull(self, span: PullRange, offset: int) -> Pulled:
-        """What is there from an offset on, at the first replica that answers.
+    async def pull(self, span: PullRange, offset: int, most: int) -> Pulled:
+        """What is there from an offset on, so many messages at most, at the first replica that answers.
 
         If none does, or all refuse, name servers are asked again for a while: another master may take over.
         """
         addresses = span.addresses
         for wait_s in (*WAITS_S, None):
-            found = await self._ask_all(span, offset, addresses)
+            found = await self._ask_all(span, offset, most, addresses)
             if isinstance(found, Pulled):
                 return found
             if wait_s is None:
@@ -111,12 +112,14 @@ class Puller:
                 addresses = await addresses_of(span.queue, self._options, self._wire) or addresses
         raise AssertionError("the last wait is none")
 
-    async def _ask_all(self, span: PullRange, offset: int, addresses: tuple[str, ...]) -> Pulled | MQError:
+    async def _ask_all(
+        self, span: PullRange, offset: int, most: int, addresses: tuple[str, ...]
+    ) -> Pulled | MQError:
         """The first answer, or the last failure of those that may pass. Raises one that will not."""
         failure: MQError = SparkError(f"nobody is known who has {queue_name(span.queue)}")
         for address in addresses:
             try:
-                request = pull_request(span.queue, offset, span.end - offset, self._options)
+                request = pull_request(span.queue, offset, most, self._options)
                 answer = await self._wire.exchange(address, request, timeout_s=TIMEOUT_S)
                 pulled = read_answer(answer, offset)
             except (RemotingError, ResponseError) as error:
@@ -169,32 +172,37 @@ def pull_records(
     loop: asyncio.AbstractEventLoop, puller: Puller, span: PullRange, options: RocketMQOptions
 ) -> Iterator[Located]:
     """The records of a range, as they lie in the broker's log."""
-    offset, waiting, size = span.first, list[bytes](), 0
-    under_way = loop.create_task(puller.pull(span, offset))
-    try:
-        while True:
-            pulled = loop.run_until_complete(under_way)
-            offset = next_of(span, offset, pulled, fails_on_loss=options.fails_on_loss)
-            waiting.append(pulled.records)
-            size += len(pulled.records)
-            is_done = offset >= span.end
-            if not is_done:
-                under_way = loop.create_task(puller.pull(span, offset))
-                # A turn of the loop sends the request; its answer comes while we decode.
-                loop.run_until_complete(asyncio.sleep(0))
-            if waiting and (is_done or size >= BATCH_BYTES):
-                found = _located(b"".join(waiting), span, options)
-                waiting, size = [], 0
-                if len(found):
-                    yield found
-            if is_done:
-                return
-    finally:
-        under_way.cancel()
+
+    async def pull(first: int, end: int) -> Stretch:
+        return await pull_stretch(puller, span, first, end, fails_on_loss=options.fails_on_loss)
+
+    with reading_ahead(loop, pull, span.first, span.end) as ahead:
+        while not ahead.is_done:
+            first, waiting, size = ahead.offset, list[bytes | memoryview](), 0
+            while not ahead.is_done and size < BATCH_BYTES:
+                stretch = ahead.next()
+                waiting += stretch.answers
+                size += stretch.size_bytes
+            found = _located(b"".join(waiting), first, span, options)
+            if len(found):
+                yield found
 
 
-def _located(data: bytes, span: PullRange, options: RocketMQOptions) -> Located:
-    """The records of some answers that are in the range and have a wanted tag."""
+async def pull_stretch(
+    puller: Puller, span: PullRange, first: int, end: int, *, fails_on_loss: bool
+) -> Stretch:
+    """One pull after another, until ``end`` is reached or there is much already."""
+    offset, answers, size = first, list[bytes | memoryview](), 0
+    while offset < end and size < STRETCH_BYTES:
+        pulled = await puller.pull(span, offset, end - offset)
+        offset = next_of(span, offset, pulled, fails_on_loss=fails_on_loss)
+        answers.append(pulled.records)
+        size += len(pulled.records)
+    return Stretch(first, answers, offset)
+
+
+def _located(data: bytes, first: int, span: PullRange, options: RocketMQOptions) -> Located:
+    """The records of some answers that are in the range from ``first`` on, once, and have a wanted tag."""
     raw = np.frombuffer(data, np.uint8)
     walked = walk(raw, 0, len(raw))
     if walked.position != len(raw):
@@ -208,7 +216,9 @@ def _located(data: bytes, span: PullRange, options: RocketMQOptions) -> Located:
             f"the broker answered a pull of {queue_name(span.queue)} with a record that is broken"
         )
     offsets = located.queue_offsets
-    keep = (offsets >= span.first) & (offsets < span.end)
+    # What an answer had beyond its stretch came again with the next stretch.
+    is_new = np.diff(np.maximum.accumulate(offsets), prepend=-1) > 0
+    keep = is_new & (offsets >= first) & (offsets < span.end)
     if options.tags:
         # Brokers compare hashes only, which different tags may share.
         strings = properties.Strings(raw, located.topic_ends + 2, located.ends)

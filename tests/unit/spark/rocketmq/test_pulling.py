@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, cast
 
 import msgspec
@@ -14,11 +15,24 @@ from tanist.model.route import BrokerData, MessageQueue, TopicRouteData
 from tanist.protocol.codes import RequestCode, ResponseCode
 from tanist.protocol.command import Command
 from tanist.protocol.headers.pull import PullMessageRequest, PullMessageResponse
+from tanist.protocol.record import encode_record
 from tanist.spark.errors import SparkError
 from tanist.spark.rocketmq import pulling
+from tanist.spark.rocketmq.ahead import STRETCH_BYTES
 from tanist.spark.rocketmq.offsets import PullRange
 from tanist.spark.rocketmq.options import read_options
-from tanist.spark.rocketmq.pulling import Pulled, Puller, next_of, read_answer, what_lacks
+from tanist.spark.rocketmq.pulling import (
+    BATCH_BYTES,
+    Pulled,
+    Puller,
+    next_of,
+    pull_records,
+    pull_stretch,
+    read_answer,
+    what_lacks,
+)
+from tests.support.messages import make_message
+from tests.support.spark_stores import STORE_HOST
 
 QUEUE = MessageQueue(topic="T", broker_name="a", queue_id=0)
 SPAN = PullRange(QUEUE, ("old:1", "slave:2"), 10, 50)
@@ -86,7 +100,7 @@ class PlayedWire:
 
 def pull(wire: PlayedWire) -> Pulled:
     options = read_options({"namesrv": "names:9", "subscribe": "T"})
-    return asyncio.run(Puller(cast("Wire", cast("Any", wire)), options).pull(SPAN, 10))
+    return asyncio.run(Puller(cast("Wire", cast("Any", wire)), options).pull(SPAN, 10, 40))
 
 
 def test_whoever_took_over_is_asked_when_the_old_master_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,3 +144,64 @@ def test_a_slave_that_has_not_come_so_far_is_waited_for_or_another_asked(
     assert pull(wire) == Pulled(b"records", 12)
     with pytest.raises(SparkError, match="ends at 4 on the replica that was asked"):
         pull(PlayedWire(lambda _: answer(ResponseCode.PULL_OFFSET_MOVED, 4)))
+
+
+class PlayedQueue:
+    """A queue whose broker answers with so many messages, fewer or more than it is asked for."""
+
+    def __init__(self, end: int, *, each: int, body_bytes: int = 0) -> None:
+        self._end = end
+        self._each = each
+        self._body_bytes = body_bytes
+        self.pulled: list[int] = []
+
+    async def pull(self, _span: PullRange, offset: int, _most: int) -> Pulled:
+        self.pulled.append(offset)
+        following = min(offset + self._each, self._end)
+        return Pulled(b"".join(self._record(at) for at in range(offset, following)), following)
+
+    def _record(self, offset: int) -> bytes:
+        return encode_record(
+            make_message(offset, body_bytes=self._body_bytes),
+            queue_offset=offset,
+            log_offset=offset * 1000,
+            store_timestamp_ms=1,
+            store_host=STORE_HOST,
+        )
+
+    @property
+    def as_puller(self) -> Puller:
+        return cast("Puller", cast("Any", self))
+
+
+@pytest.mark.parametrize("each", [1, 7, 20, 45, 1000])
+def test_every_message_of_a_range_comes_once_whatever_answers_have_beyond_it(each: int) -> None:
+    options = read_options({"namesrv": "names:9", "subscribe": "T"})
+    span = PullRange(QUEUE, ("old:1",), 3, 900)
+    with closing(asyncio.new_event_loop()) as loop:
+        played = PlayedQueue(1000, each=each).as_puller
+        found = [at for one in pull_records(loop, played, span, options) for at in one.queue_offsets.tolist()]
+
+    assert found == list(range(3, 900))
+
+
+def test_large_messages_come_in_batches_of_their_own() -> None:
+    options = read_options({"namesrv": "names:9", "subscribe": "T"})
+    span = PullRange(QUEUE, ("old:1",), 0, 20)
+    with closing(asyncio.new_event_loop()) as loop:
+        played = PlayedQueue(20, each=1, body_bytes=BATCH_BYTES // 2).as_puller
+        sizes = [len(one) for one in pull_records(loop, played, span, options)]
+
+    assert sizes == [2] * 10
+
+
+def test_a_stretch_ends_where_it_should_or_when_there_is_much() -> None:
+    def pulled(queue: PlayedQueue, end: int) -> int:
+        stretch = asyncio.run(pull_stretch(queue.as_puller, SPAN, 10, end, fails_on_loss=True))
+        assert (stretch.first, len(stretch.answers)) == (10, len(queue.pulled))
+        return stretch.next_offset
+
+    assert pulled(PlayedQueue(99, each=5), 20) == 20
+    assert pulled(PlayedQueue(99, each=4), 20) == 22
+    large = PlayedQueue(99, each=1, body_bytes=STRETCH_BYTES // 2)
+    assert pulled(large, 20) == 12
