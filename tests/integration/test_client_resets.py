@@ -173,6 +173,28 @@ def test_an_order_that_was_undone_and_is_given_again_is_followed_again_and_its_r
     run_virtually(scenario())
 
 
+def test_an_order_of_a_master_that_was_replaced_is_passed_over_after_one_of_the_new_master(
+    states: States, receipts: Receipts
+) -> None:
+    async def scenario() -> None:
+        async with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+            await send(broker.namesrv, 5)
+            handled = Handled()
+            async with make_consumer(broker) as consumer, running(consumer, handled):
+                await virtually_until(lambda: len(handled.messages) == 5)
+                for number, (epoch, to) in enumerate(((2, 3), (1, 0), (2, 4)), start=1):
+                    targets = {queue_of(broker, 0): to}
+                    order_reset(states, consumer, targets, order_id=f"order-{number}", master_epoch=epoch)
+                    if epoch == 2:
+                        await virtually_until(
+                            lambda number=number: f"order-{number}" in {told for told, _ in receipts.told}
+                        )
+                await virtually_until(lambda: len(handled.messages) == 5 + 2 + 1)
+                assert "order-2" not in {told for told, _ in receipts.told}
+
+    run_virtually(scenario())
+
+
 def refuse_commits(monkeypatch: pytest.MonkeyPatch, is_refused: Callable[[MessageQueue, int], bool]) -> None:
     commit = BrokerCalls.commit_offset
 

@@ -35,6 +35,7 @@ def test_in_no_history_a_member_is_stuck_or_goes_on_elsewhere_than_was_ordered()
         pytest.param(9837, id="who came often to a broker that stood still is not given up"),
         pytest.param(4229, id="who reads the old master for long is judged when it comes"),
         pytest.param(1949, id="who followed an order that a switch undid is told when it is given again"),
+        pytest.param(9813, id="who hears of the old master's order after the new one's stays with that"),
     ],
 )
 def test_who_was_away_when_the_group_was_moved_does_not_take_it_elsewhere(seed: int) -> None:

@@ -64,6 +64,7 @@ def order_reset(
     *,
     order_id: str | None = None,
     applied_ms: int = 0,
+    master_epoch: int | None = None,
 ) -> None:
     """What a broker sends each member when an operator resets the group; RocketMQ's have no order id."""
     table = ObjectKeyed({queue: QueueOffset(offset) for queue, offset in offsets.items()})
@@ -76,6 +77,7 @@ def order_reset(
             is_force=True,
             order_id=order_id,
             applied_ms=applied_ms,
+            master_epoch=master_epoch,
         ),
         body=encode_body(OffsetTable(offset_table=table)),
         is_one_way=True,

@@ -159,7 +159,7 @@ class _Frames:
         key = (watch.order_id, is_list, told.spared, told.moved)
         if key not in self._made:
             table = offset_table(self._state, watch, spared=told.spared, moved=told.moved)
-            self._made[key] = _order_frame(watch, table, is_list=is_list)
+            self._made[key] = _order_frame(watch, table, epoch=self._state.epoch, is_list=is_list)
         return self._made[key]
 
 
@@ -200,7 +200,7 @@ def offset_table(
     )
 
 
-def _order_frame(watch: OrderWatch, table: OffsetTable, *, is_list: bool) -> bytes:
+def _order_frame(watch: OrderWatch, table: OffsetTable, *, epoch: int, is_list: bool) -> bytes:
     """Clients written in C++ can not read the table that all others read, and get a list."""
     header = ResetOffsetRequest(
         topic=watch.topic,
@@ -209,6 +209,7 @@ def _order_frame(watch: OrderWatch, table: OffsetTable, *, is_list: bool) -> byt
         is_force=watch.is_forced,
         order_id=watch.order_id,
         applied_ms=watch.applied_ms,
+        master_epoch=epoch or None,
     )
     return encode_command(
         Command.request(

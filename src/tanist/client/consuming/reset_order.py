@@ -7,6 +7,9 @@
 An order is known by its id and its broker, for all brokers of a topic may be given the same, and by when it
 was applied, for one that a switch undid may be given again. A broker that got no receipt tells it again, and
 nothing moves twice.
+
+What a master told before another one replaced it may come after what that one tells. It is passed over then,
+whatever the clocks of the two say: the newer master knows the orders that count, and tells them itself.
 """
 
 from collections import OrderedDict
@@ -46,6 +49,8 @@ class ResetOrder:
     left: dict[MessageQueue, QueueOffset]
     """Where queues are to go that have not gone there. Who moves them looks again when it is their turn."""
     applied_ms: int = 0
+    epoch: int = 0
+    """Of the master that told it last; 0 if that has none."""
     is_running: bool = True
     receipts: dict[MessageQueue, QueueReceipt] = field(default_factory=dict[MessageQueue, QueueReceipt])
     failures: list[str] = field(default_factory=list[str])
@@ -53,6 +58,10 @@ class ResetOrder:
     @property
     def key(self) -> "OrderKey":
         return OrderKey(self.order_id, self.topic, self.broker_name, self.applied_ms)
+
+    def on_teller(self, epoch: int) -> None:
+        """The master of that epoch tells it."""
+        self.epoch = max(self.epoch, epoch)
 
     def on_told(self, targets: Mapping[MessageQueue, QueueOffset]) -> None:
         """A broker says it, perhaps once more: then the group may have come further where this did not go."""
@@ -99,6 +108,11 @@ class KnownOrders:
 
     def find(self, key: OrderKey) -> ResetOrder | None:
         return self._orders.get(key)
+
+    def is_late(self, broker_name: str, epoch: int) -> bool:
+        """Whether the broker's master of that epoch was replaced by one that has told orders already."""
+        known = (order.epoch for order in self._orders.values() if order.broker_name == broker_name)
+        return 0 < epoch < max(known, default=0)
 
     def give_way(self, newer: ResetOrder) -> None:
         """Orders that run leave to one that was told after them its queues, where they have not gone yet."""

@@ -73,22 +73,31 @@ class Resets:
             if request.topic in self._member.subscriptions:
                 self._start(targets)
             return
-        self._on_order(request.order_id, targets, applied_ms=request.applied_ms)
+        epoch = request.master_epoch or 0
+        if self._orders.is_late(next(iter(targets)).broker_name, epoch):
+            _log.warning(
+                "reset passed over, a newer master has told orders since broker=%s order=%s epoch=%d",
+                *(connection.peer, request.order_id, epoch),
+            )
+            return
+        self._on_order(request.order_id, targets, applied_ms=request.applied_ms, epoch=epoch)
 
     def _on_order(
-        self, order_id: str, targets: Mapping[MessageQueue, QueueOffset], *, applied_ms: int
+        self, order_id: str, targets: Mapping[MessageQueue, QueueOffset], *, applied_ms: int, epoch: int
     ) -> None:
         named = next(iter(targets))
         key = OrderKey(order_id, named.topic, named.broker_name, applied_ms)
         order = self._orders.find(key)
         if order is None:
-            order = ResetOrder(order_id, named.topic, named.broker_name, dict(targets), applied_ms)
+            order = ResetOrder(order_id, named.topic, named.broker_name, dict(targets), applied_ms, epoch)
             self._orders.add(order)
-        elif order.is_running:
-            return
-        elif not order.left:
-            self._tell_soon(order)
-            return
+        else:
+            order.on_teller(epoch)
+            if order.is_running:
+                return
+            if not order.left:
+                self._tell_soon(order)
+                return
         order.on_told(targets)
         self._orders.give_way(order)
         if order.topic not in self._member.subscriptions:

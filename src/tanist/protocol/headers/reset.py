@@ -24,6 +24,8 @@ class ResetOffsetRequest(Header, frozen=True, kw_only=True):
     """Ours: the order that a client's receipt names. A client that does not know it sends none."""
     applied_ms: Int64 = msgspec.field(name="appliedMillis", default=0)
     """Ours: when the order was applied. One that a switch undid, and that is given again, is applied anew."""
+    master_epoch: Int32 | None = None
+    """Ours: the epoch of who tells a client, not that in which the order was given; None without one."""
 
 
 class InvokeConsumerStatusRequest(Header, frozen=True, kw_only=True):

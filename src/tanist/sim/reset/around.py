@@ -25,7 +25,8 @@ class Around:
     machines: Machines
     tell: Callable[[str, str], None]
     rules: Rules
-    reign: int = 0
+    reign: int = 1
+    """As a controller counts them."""
     addresses: dict[int, str] = field(default_factory=dict[int, str])
     ends: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
     feed_line: Line = field(default_factory=Line)

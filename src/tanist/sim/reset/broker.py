@@ -204,6 +204,7 @@ class PlayedBroker:
         state = self._state
         copies = Copies(self._replicas, lambda: 1, _SLAVE_TIMEOUT_S) if self.is_master else None
         state.table_safety.use(copies)
+        state.epoch = self.around.reign
         state.settings = msgspec.structs.replace(
             state.settings, broker_role=role, broker_id=0 if self.is_master else 1
         )

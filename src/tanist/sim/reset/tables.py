@@ -76,6 +76,7 @@ class PlayedState:
     topics: Any
     groups: Any
     store: Any
+    epoch: int = 0
     read_right: None = None
     locks: QueueLocks = field(default_factory=QueueLocks)
     pull_progress: PullProgress = field(default_factory=PullProgress)

@@ -373,6 +373,15 @@ def test_every_member_is_told_the_whole_table_once(desk: Desk) -> None:
         assert _places(order.body) == {0: 0, 1: 0}
 
 
+def test_an_order_says_in_which_epoch_its_teller_is_master(desk: Desk) -> None:
+    desk.stand(8, 2)
+    member = desk.join(Member("c1"))
+    desk.reset(START_MS)
+    desk.state.epoch = 3
+    desk.reset(START_MS + STEP_MS)
+    assert [order.ext.get("masterEpoch") for order in member.orders()] == [None, "3"]
+
+
 def test_clients_in_cpp_get_a_list_and_others_never_do(desk: Desk) -> None:
     desk.stand(8, 2)
     old, new = desk.join(Member("c1", language=Language.CPP)), desk.join(Member("c2"))

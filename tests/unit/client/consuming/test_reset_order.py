@@ -7,8 +7,8 @@ from tanist.protocol.bodies.reset import QueueReceipt, QueueReceipts
 from tests.support.offset_stores import offsets_of, queue_of
 
 
-def make_order(*pairs: tuple[int, int], order_id: str = "order-1") -> ResetOrder:
-    return ResetOrder(order_id, "T", "broker-a", offsets_of(pairs))
+def make_order(*pairs: tuple[int, int], order_id: str = "order-1", epoch: int = 0) -> ResetOrder:
+    return ResetOrder(order_id, "T", "broker-a", offsets_of(pairs), epoch=epoch)
 
 
 def moved(number: int, old_offset: int, target: int, failure: str = "") -> QueueMove:
@@ -119,3 +119,30 @@ def test_an_order_that_runs_gives_way_in_the_queues_of_one_that_is_told_after_it
     assert under_way == offsets_of([(0, 3)])
     assert newer.left == offsets_of([(1, 7)])
     assert done.left == offsets_of([(1, 4)])
+
+
+def test_what_a_master_told_that_was_replaced_is_late_once_the_new_one_has_told_anything() -> None:
+    known, newer = KnownOrders(), make_order((0, 3), epoch=2)
+    known.add(make_order((0, 7), order_id="older", epoch=1))
+    assert not known.is_late("broker-a", 1)
+    known.add(newer)
+    newer.on_moves([moved(0, 9, 3)])
+    assert known.is_late("broker-a", 1)
+    assert not known.is_late("broker-a", 2)
+    assert not known.is_late("broker-a", 3)
+
+
+def test_an_order_of_another_broker_or_of_one_without_epochs_is_never_late() -> None:
+    known = KnownOrders()
+    known.add(make_order((0, 3), epoch=2))
+    assert not known.is_late("broker-b", 1)
+    assert not known.is_late("broker-a", 0)
+
+
+def test_an_order_that_a_new_master_tells_again_is_of_its_epoch() -> None:
+    known, order = KnownOrders(), make_order((0, 3), epoch=1)
+    known.add(order)
+    order.on_teller(2)
+    assert known.is_late("broker-a", 1)
+    order.on_teller(0)
+    assert known.is_late("broker-a", 1)

@@ -24,7 +24,7 @@ PULLED = (
 BROKER = "brokerName! brokerAddr! clusterName! brokerId!"
 MASTER = "masterBrokerId masterAddress masterEpoch"
 HA_INFO = "masterHaAddress masterFlushOffset masterAddress"
-RESET = "topic! group! timestamp! isForce! queueId offset orderId appliedMillis"
+RESET = "topic! group! timestamp! isForce! queueId offset orderId appliedMillis masterEpoch"
 
 # Request code: the ext fields of the request, "->", those of its answer. "!" marks a mandatory one.
 CATALOGUE = {
