@@ -16,6 +16,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCES = (
     Path("src/tanist/protocol/_native.c"),
+    Path("src/tanist/ha/_track.c"),
     Path("src/tanist/broker/_engine.c"),
     Path("src/tanist/spark/_native.c"),
 )

@@ -35,10 +35,13 @@ INPUTS = (
     "scripts/build_native.py",
     "src/tanist/protocol/_native.c",
     "src/tanist/protocol/_crc.h",
+    "src/tanist/protocol/_link_frames.h",
     "src/tanist/protocol/_log_walk.h",
     "src/tanist/protocol/_record_layout.h",
     "src/tanist/protocol/_send_header.h",
     "src/tanist/protocol/_send_plan.h",
+    "src/tanist/protocol/_sound.h",
+    "src/tanist/ha/_track.c",
     "src/tanist/broker/_engine.c",
     "src/tanist/broker/_line.h",
     "src/tanist/broker/_taking.h",
@@ -50,6 +53,7 @@ INPUTS = (
 COMPILED = {
     "the codecs": "protocol/_native*.so",
     "the engine for sends": "broker/_engine*.so",
+    "the track for slaves": "ha/_track*.so",
     "Spark's decoding": "spark/_native*.so",
 }
 

@@ -21,6 +21,7 @@ from tanist.ha.actions import (
     TellEpochs,
     TruncateTo,
 )
+from tanist.ha.crcs import Crcs
 from tanist.model.epochs import EpochHistory
 from tanist.store import MessageStore
 from tests.support.autoswitch import log_bytes, master_link, open_reigns, slave_link
@@ -61,7 +62,7 @@ class _Pair:
         master, log = self.master, self.store.log
         if master.is_transferring and master.sent_to < log.log_end:
             body = bytes(log.read_ahead(master.sent_to, master.max_body_bytes))
-            self.to_slave += master.header(master.sent_to, len(body), log_end=log.log_end, take_crc=lambda: 0)
+            self.to_slave += master.header(master.sent_to, body, log_end=log.log_end, crcs=Crcs())
             self.to_slave += body
             master.on_sent(master.sent_to + len(body), now_s=100.0)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tanist.ha.actions import AppendLog, CloseLink, SendBytes, StartTransfer, TakeAck
 from tanist.ha.classic_master import ClassicMasterLink
 from tanist.ha.classic_slave import ClassicSlaveLink
+from tanist.ha.crcs import Crcs
 from tanist.ha.record_walk import RecordWalk
 from tanist.protocol.ha_link import AckKind
 from tanist.store import MessageStore
@@ -72,7 +73,7 @@ class _Pair:
         master, log = self.master, self.store.log
         if master.sent_to < log.log_end:
             body = bytes(log.read_ahead(master.sent_to, master.max_body_bytes))
-            self.to_slave += master.header(master.sent_to, len(body), log_end=log.log_end, take_crc=lambda: 0)
+            self.to_slave += master.header(master.sent_to, body, log_end=log.log_end, crcs=Crcs())
             self.to_slave += body
             master.on_sent(master.sent_to + len(body), now_s=0.0)
 

@@ -24,6 +24,7 @@ from tanist.ha.actions import (
     TrustPeer,
 )
 from tanist.ha.admission import MasterLog
+from tanist.ha.crcs import Crcs
 from tanist.ha.epoch_log import EpochLog
 from tanist.ha.keys import HaKeys
 from tanist.ha.master_link import MasterLink
@@ -72,6 +73,7 @@ class MasterSide:
     keys: HaKeys = KEYS
     incarnation: bytes = INCARNATION
     is_last_file_first: bool = False
+    file_bytes: int = FILE_BYTES
     nonce: bytes = b"m" * 16
     epoch: int = 0
     """0 with fixed roles."""
@@ -98,7 +100,7 @@ class MasterSide:
             self.incarnation,
             self.log.start,
             self.log.end,
-            FILE_BYTES,
+            self.file_bytes,
             self.is_last_file_first,
             self.log.crc_before,
         )
@@ -137,9 +139,7 @@ class MasterSide:
         while self.link.is_transferring and self.link.sent_to < self.log.end:
             at = self.link.sent_to
             body = self.log.data[at - self.log.start :][: min(max_bytes, self.link.max_body_bytes)]
-            out += self.link.header(
-                at, len(body), log_end=self.log.end, take_crc=lambda body=body: zlib.crc32(body)
-            )
+            out += self.link.header(at, body, log_end=self.log.end, crcs=Crcs())
             out += body
             self.link.on_sent(at + len(body), now_s=now_s)
         return out

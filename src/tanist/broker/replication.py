@@ -129,6 +129,7 @@ class Replication:
             settings=parts.ha,
             broker_id=broker_id,
             append=parts.writer.append_raw,
+            on_taken=parts.writer.on_raw_taken,
             truncate_to=parts.writer.truncate_to,
             begin_epoch=parts.store.follow_epoch,
             confirm_to=parts.writer.confirm_to,

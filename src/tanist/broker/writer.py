@@ -151,9 +151,13 @@ class LogWriter:
     def append_raw(self, log_offset: int, data: memoryview) -> int:
         """Append bytes of the master's log at our end; the new end."""
         log_end = self._store.append_raw(log_offset, data)
-        self._raw_bytes += len(data)
-        self._turn_soon()
+        self.on_raw_taken(len(data))
         return log_end
+
+    def on_raw_taken(self, size_bytes: int) -> None:
+        """So many bytes of the master's log were written at our end."""
+        self._raw_bytes += size_bytes
+        self._turn_soon()
 
     def catch_up(self) -> None:
         """Dispatch what waits for that no longer than it has to: who is told of a message finds it."""

@@ -17,6 +17,7 @@ from tanist.ha.actions import CloseKind, CloseLink, StartTransfer
 from tanist.ha.admission import MASTER_ID, MasterLog
 from tanist.ha.autoswitch_master import AutoswitchMasterLink
 from tanist.ha.classic_master import ClassicMasterLink
+from tanist.ha.crcs import Crcs
 from tanist.ha.epoch_log import EpochLog
 from tanist.ha.keys import HaKeys
 from tanist.ha.lag import EndMarks
@@ -25,7 +26,7 @@ from tanist.ha.master_link import MasterLink
 from tanist.ha.notes import MasterNotes
 from tanist.ha.peers import Peers
 from tanist.ha.replicas import Dialect, RefusedPeer, Replica, ReplicaTable
-from tanist.ha.sending import Crcs, Sending
+from tanist.ha.sending import Sending
 from tanist.ha.settings import HaSettings
 from tanist.ha.slave_connection import SlaveConnection
 from tanist.ha.tables import FeedMaker

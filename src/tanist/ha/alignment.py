@@ -93,6 +93,12 @@ class FollowedEpochs:
             return []
         return [self._begin(epoch, known.start if known is not None else log_offset)]
 
+    def settled(self, log_end: int) -> int | None:
+        """The epoch of all that comes behind our end, if that has begun here; None if it may change there."""
+        newest, own = self._master.at(log_end), self._own.last
+        is_settled = newest is not None and own is not None and own.epoch == newest.epoch
+        return newest.epoch if newest and is_settled and self._master.end_at(log_end) is None else None
+
     def _is_older(self, epoch: int) -> bool:
         """Whether an epoch can be one that the master did not tell, as it tells its newest ones."""
         return not self._master.epochs or epoch < self._master.epochs[0].epoch

@@ -24,6 +24,7 @@ from tanist.errors import RemoteProtocolError
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
 from tanist.ha.admission import deleted_before
 from tanist.ha.classic_frames import FrameCuts, Log, ack_fault
+from tanist.ha.crcs import Crcs
 from tanist.ha.link_times import LinkTimes
 from tanist.ha.replicas import Dialect
 from tanist.model.epochs import Epoch, EpochHistory
@@ -134,9 +135,9 @@ class AutoswitchMasterLink:
             actions.append(TakeAck(self.acked_to))
         return actions
 
-    def header(self, log_offset: int, size_bytes: int, *, log_end: int, take_crc: Callable[[], int]) -> bytes:  # noqa: ARG002
+    def header(self, log_offset: int, body: bytes | memoryview, *, log_end: int, crcs: Crcs) -> bytes:  # noqa: ARG002
         """What goes before these bytes of the log."""
-        return self._header(log_offset, size_bytes)
+        return self._header(log_offset, len(body))
 
     def on_sent(self, log_end: int, *, now_s: float) -> None:
         """The log was sent up to here."""

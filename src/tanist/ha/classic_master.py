@@ -9,12 +9,12 @@ connection was sent. Before the first report that may be true no byte of the log
 acked_to <= sent_to <= the log's end, and acked_to never goes back.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
 from tanist.ha.classic_frames import FrameCuts, Log, ack_fault
+from tanist.ha.crcs import Crcs
 from tanist.ha.link_times import LinkTimes
 from tanist.ha.replicas import Dialect
 from tanist.protocol.ha_classic import TRANSFER_HEADER_BYTES, ReportDecoder, encode_transfer_header
@@ -81,9 +81,9 @@ class ClassicMasterLink:
             case _:
                 return []
 
-    def header(self, log_offset: int, size_bytes: int, *, log_end: int, take_crc: Callable[[], int]) -> bytes:  # noqa: ARG002
+    def header(self, log_offset: int, body: bytes | memoryview, *, log_end: int, crcs: Crcs) -> bytes:  # noqa: ARG002
         """What goes before these bytes of the log."""
-        return encode_transfer_header(log_offset, size_bytes)
+        return encode_transfer_header(log_offset, len(body))
 
     def on_sent(self, log_end: int, *, now_s: float) -> None:
         """The log was sent up to here."""

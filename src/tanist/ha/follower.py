@@ -34,6 +34,7 @@ from tanist.ha.slave_end import SlaveEnd
 from tanist.ha.slave_link import SlaveLink, SlaveLog
 from tanist.ha.tables import TableSink
 from tanist.ha.throttle import Rate
+from tanist.ha.track import Track, make_track
 from tanist.log import ToldFailures
 from tanist.model.epochs import epochs_text
 from tanist.model.host import is_host_and_port
@@ -102,6 +103,8 @@ class Slave:
     """Lets consumers see the log up to here."""
     sink: TableSink | None
     clock: Clock
+    on_taken: Callable[[int], None] | None = None
+    """Told how many bytes were appended by a track; None: there is to be no track."""
     epoch: int = 0
     """The newest epoch that this replica was told of; 0 with fixed roles."""
     ask_if_rocketmq: Callable[[], Awaitable[bool]] | None = None
@@ -363,8 +366,15 @@ class Follower:
             when_flushed=self._slave.when_flushed,
             on_read=self._on_read,
             on_written=self._on_written,
+            track=self._make_track(),
             notes=self._slave.notes,
         )
+
+    def _make_track(self) -> Track | None:
+        on_taken = self._slave.on_taken
+        if on_taken is None or self._dialect is not Dialect.TANIST:
+            return None
+        return make_track(self._slave.store.log, on_taken)
 
     def _on_accepted(self, incarnation: bytes | None) -> None:
         self.status.dialect = self._dialect

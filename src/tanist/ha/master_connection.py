@@ -29,8 +29,10 @@ from tanist.ha.actions import (
 from tanist.ha.notes import MAX_WAITING_BYTES, NoteLine, SlaveNotes
 from tanist.ha.slave_end import SlaveEnd
 from tanist.ha.slave_link import SlaveLink
+from tanist.ha.track import Track
 from tanist.ha.wire import HIGH_WATER_BYTES, Wire
-from tanist.protocol.ha_link import FRAME_BYTES, AckKind
+from tanist.model.offsets import LogOffset
+from tanist.protocol.ha_link import ACK_BYTES, FRAME_BYTES, Ack, AckKind, encode_ack
 from tanist.protocol.ha_stream import MAX_BODY_BYTES
 from tanist.store.flush import FlushDone, FlushOutcome
 
@@ -57,6 +59,8 @@ class Received:
     on_read: Callable[[int, int], None]
     """So many bytes came; the master's log ends there."""
     on_written: Callable[[], None]
+    track: Track | None = None
+    """Takes what needs no second look."""
     notes: SlaveNotes | None = None
 
 
@@ -75,6 +79,8 @@ class MasterConnection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._closing: CloseLink | None = None
         self._is_flushing = False
+        self._plain_epoch: int | None = None
+        """Of what may be taken without a look of the link."""
         self._notes: NoteLine | None = None
         self.cut_asked: asyncio.Future[int] = self._loop.create_future()
         """Where our log has to be cut before the link goes on. Who has cut it calls ``on_truncated``."""
@@ -98,16 +104,9 @@ class MasterConnection(asyncio.BufferedProtocol):
         if self._closing is not None:
             self._start = self._end = 0
             return
-        while self._start < self._end:
-            was_transferring = self._link.is_transferring
-            actions, used = self._link.on_bytes(
-                self._buffer[self._start : self._end], now_s=self._loop.time()
-            )
-            self._start += used
-            self._carry_out(actions)
-            # What follows the verdict in one read is frames.
-            if not used or was_transferring or self._closing is not None:
-                break
+        self._take_plain()
+        if self._start < self._end:
+            self._read()
         # First of all: the master's producers wait for it.
         self._ack()
         self._make_room()
@@ -124,6 +123,7 @@ class MasterConnection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
         self._link.on_lost()
+        self._let_go()
         # Flushes that end later find that nothing is to be acked any more.
         self._closing = self._closing or CloseLink(
             CloseKind.LOST, str(exc) if exc else "the master closed it"
@@ -258,6 +258,48 @@ class MasterConnection(asyncio.BufferedProtocol):
             return False
         return True
 
+    def _take_plain(self) -> None:
+        """Have what needs no second look appended, and acked at once if an ack promises no more than that."""
+        link, received = self._link, self._received
+        if self._plain_epoch is None or received.track is None or not isinstance(link, SlaveLink):
+            return
+        is_acked_now = link.ack_kind is AckKind.RECEIVED
+        taken = received.track.take(
+            self._buffer,
+            self._start,
+            self._end,
+            epoch=self._plain_epoch,
+            file_number=self._wire.free_file_number if is_acked_now else -1,
+            ack_kind=link.ack_kind,
+        )
+        if taken is None:
+            return
+        self._start += taken.used_bytes
+        if acked_bytes := taken.acked_bytes:
+            received.on_written()
+            if acked_bytes < ACK_BYTES:
+                self._wire.send((encode_ack(Ack(link.ack_kind, LogOffset(taken.log_end)))[acked_bytes:],))
+        self._carry_out(
+            link.on_taken(
+                taken.log_end, taken.confirmed_to, is_acked=acked_bytes > 0, now_s=self._loop.time()
+            )
+        )
+
+    def _read(self) -> None:
+        """Have the link look at all that came."""
+        while self._start < self._end:
+            was_transferring = self._link.is_transferring
+            actions, used = self._link.on_bytes(
+                self._buffer[self._start : self._end], now_s=self._loop.time()
+            )
+            self._start += used
+            self._carry_out(actions)
+            # What follows the verdict in one read is frames.
+            if not used or was_transferring or self._closing is not None:
+                break
+        link = self._link
+        self._plain_epoch = link.plain_epoch if isinstance(link, SlaveLink) else None
+
     def _ack(self) -> None:
         """Ack what is ours as far as acks promise: received, or on the disk, one flush after the other."""
         log_end = self._link.log_end
@@ -275,6 +317,11 @@ class MasterConnection(asyncio.BufferedProtocol):
             self.close(CloseKind.STORE, f"the log is not flushed up to {flushed_to}: {outcome.value}")
         if self._closing is None:
             self._ack()
+
+    def _let_go(self) -> None:
+        """Whoever ends a link may cut or close the log next."""
+        if self._received.track is not None:
+            self._received.track.close()
 
     def _make_room(self) -> None:
         if self._start:
@@ -300,6 +347,7 @@ class MasterConnection(asyncio.BufferedProtocol):
         if self._closing is not None:
             return
         self._closing = closing
+        self._let_go()
         if not self.closed.done():
             self.closed.set_result(closing)
         if self._notes is not None:

@@ -1,9 +1,9 @@
 """What a master's end of a link is to its shell, whichever dialect it speaks."""
 
-from collections.abc import Callable
 from typing import Protocol
 
 from tanist.ha.actions import CloseLink, MasterAction
+from tanist.ha.crcs import Crcs
 from tanist.ha.replicas import Dialect
 
 
@@ -43,6 +43,4 @@ class MasterEnd(Protocol):
         """The connection is gone; what that means, if it means something."""
         ...
 
-    def header(
-        self, log_offset: int, size_bytes: int, *, log_end: int, take_crc: Callable[[], int]
-    ) -> bytes: ...
+    def header(self, log_offset: int, body: bytes | memoryview, *, log_end: int, crcs: Crcs) -> bytes: ...

@@ -28,6 +28,7 @@ from tanist.ha.actions import (
     TrustPeer,
 )
 from tanist.ha.admission import MASTER_ID, MasterLog, judge_epoch, judge_hello, judge_log, judge_store
+from tanist.ha.crcs import Crcs
 from tanist.ha.epoch_log import EpochLog
 from tanist.ha.keys import HaKeys
 from tanist.ha.link_times import LinkTimes
@@ -63,6 +64,7 @@ from tanist.protocol.ha_link import (
     encode_data_header,
     encode_heartbeat,
     encode_note,
+    lone_ack,
 )
 
 
@@ -141,14 +143,27 @@ class MasterLink:
             kind = CloseKind.BAD_FRAME if self.state is MasterState.TRANSFER else CloseKind.NO_HELLO
             return self._close(kind, str(error))
 
-    def header(self, log_offset: int, size_bytes: int, *, log_end: int, take_crc: Callable[[], int]) -> bytes:
+    def take_ack(self, data: bytes, *, now_s: float) -> int | None:
+        """Up to where the slave acks, if that is all it says and may be true; else ``on_bytes`` looks at it.
+
+        Most of what comes is that, and producers wait for it.
+        """
+        if self.state is not MasterState.TRANSFER or self._held or self.proof is None:
+            return None
+        acked_to = lone_ack(data, self.proof.ack_kind, least=self.acked_to, most=self.sent_to)
+        if acked_to is not None:
+            self._times.read_s = now_s
+            self.acked_to = acked_to
+        return acked_to
+
+    def header(self, log_offset: int, body: bytes | memoryview, *, log_end: int, crcs: Crcs) -> bytes:
         """What goes before these bytes of the log."""
         return encode_data_header(
             log_offset,
-            size_bytes,
+            len(body),
             epoch=0 if self.epoch_log is None else self.epoch_log.epoch_at(log_offset),
             confirmed_to=self._tell_confirmed_to(log_end),
-            body_crc=take_crc(),
+            body_crc=crcs.of(log_offset, body),
         )
 
     def on_sent(self, log_end: int, *, now_s: float) -> None:

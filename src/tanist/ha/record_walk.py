@@ -76,6 +76,16 @@ class RecordWalk:
             else:
                 view = self._take_head(view)
 
+    @property
+    def is_between_records(self) -> bool:
+        """Whether a record or a blank begins next."""
+        return not self._left and not self._head
+
+    def skip_to(self, log_offset: int) -> None:
+        """Somebody else has passed whole and sound records up to here."""
+        assert self.is_between_records
+        self._record_start = log_offset
+
     def _pass_sound_records(self, view: memoryview) -> int:
         """Pass what is plainly whole and sound records; how many bytes that are."""
         start = self._record_start

@@ -134,7 +134,9 @@ class ReplicaTable:
 
     def counted_acks(self) -> list[int]:
         """Up to where each of the slaves that count holds the log, the furthest first."""
-        return sorted((one.acked_to for one in self._replicas.values() if one.counts), reverse=True)
+        acks = [one.acked_to for one in self._replicas.values() if one.counts]
+        acks.sort(reverse=True)
+        return acks
 
     def holder_count(self, end: int) -> int:
         """How many slaves that count hold the last byte before ``end``."""

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from tanist.ha.crcs import Crcs
 from tanist.ha.notes import MasterNotes
 from tanist.ha.tables import FeedMaker
-from tanist.protocol.crc import crc32
 
 
 class LogSource(Protocol):
@@ -15,20 +15,6 @@ class LogSource(Protocol):
     def log_end(self) -> int: ...
 
     def read_ahead(self, log_offset: int, max_bytes: int, /) -> memoryview: ...
-
-
-class Crcs:
-    """The CRC of the frame's body that was sent last: all slaves in step are sent the same."""
-
-    def __init__(self) -> None:
-        self._range = (-1, -1)
-        self._crc = 0
-
-    def of(self, log_offset: int, body: memoryview) -> int:
-        if self._range != (log_offset, len(body)):
-            self._crc = crc32(body)
-            self._range = (log_offset, len(body))
-        return self._crc
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,11 @@ class SlaveConnection(asyncio.Protocol):
                 return
             self.end = chosen
             self._set_timer(chosen.next_tick_s)
-        self._carry_out(self.end.on_bytes(data, now_s=self._loop.time()))
+        end, now_s = self.end, self._loop.time()
+        if isinstance(end, MasterLink) and (acked_to := end.take_ack(data, now_s=now_s)) is not None:
+            self._keeper.on_acked(self, acked_to)
+        else:
+            self._carry_out(end.on_bytes(data, now_s=now_s))
 
     def pause_writing(self) -> None:
         self._is_paused = True
@@ -246,12 +250,7 @@ class SlaveConnection(asyncio.Protocol):
     def _send_log(self, end: MasterEnd, log: LogSource) -> int:
         log_offset = end.sent_to
         body = log.read_ahead(log_offset, end.max_body_bytes)
-        header = end.header(
-            log_offset,
-            len(body),
-            log_end=log.log_end,
-            take_crc=lambda: self._sending.crcs.of(log_offset, body),
-        )
+        header = end.header(log_offset, body, log_end=log.log_end, crcs=self._sending.crcs)
         # Before it is sent: an ack may come while the rest of it still waits.
         end.on_sent(log_offset + len(body), now_s=self._loop.time())
         return self._send((header, body))

@@ -144,6 +144,14 @@ class SlaveLink:
         return self.state is SlaveState.TRANSFER
 
     @property
+    def plain_epoch(self) -> int | None:
+        """The epoch of which whole records may come next without a look of ours; None if each needs one."""
+        walk = self._walk
+        if self.state is not SlaveState.TRANSFER or walk is None or not walk.is_between_records:
+            return None
+        return 0 if self._epochs is None else self._epochs.settled(self.log_end)
+
+    @property
     def next_tick_s(self) -> float:
         """When ``on_tick`` has something to do."""
         if self.state is SlaveState.TRANSFER:
@@ -181,6 +189,18 @@ class SlaveLink:
     def on_appended(self, log_end: int) -> None:
         """The bytes that were last to be appended are."""
         self.log_end = log_end
+
+    def on_taken(self, log_end: int, confirmed_to: int, *, is_acked: bool, now_s: float) -> list[SlaveAction]:
+        """Whole records of ``plain_epoch`` came, were sound, and are in our log, which ends here now."""
+        assert self._walk is not None
+        self._walk.skip_to(log_end)
+        self._times.read_s = now_s
+        self.log_end = log_end
+        self.master_log_end = max(self.master_log_end, log_end)
+        if is_acked:
+            self.acked_to = log_end
+            self._times.written_s = now_s
+        return self._confirm(confirmed_to, log_end)
 
     def on_truncated(self) -> list[SlaveAction]:
         """Our log is cut as was asked for: show what it is now."""

@@ -40,6 +40,13 @@ class Wire:
         """How much the system has not taken yet."""
         return self._transport.get_write_buffer_size()
 
+    @property
+    def free_file_number(self) -> int:
+        """Where may be sent to without the transport; -1 if that would come before what waits there."""
+        transport = self._transport
+        is_free = not transport.is_closing() and not transport.get_write_buffer_size()
+        return self._file_number if is_free else -1
+
     def send(self, pieces: Pieces) -> int:
         """Send all of it; how many bytes that is. On a closing transport nothing is sent."""
         transport = self._transport

@@ -8,15 +8,12 @@
 #ifndef TANIST_LOG_WALK_H
 #define TANIST_LOG_WALK_H
 
+#include "_sound.h"
+
 enum {
     MAX_WALK_RECORDS = 1024,
     WALK_SLOTS = 2 * MAX_WALK_RECORDS, /* A power of two, and never full. */
     MAX_LEVEL_DIGITS = 9,
-    HOST_V6_MORE_BYTES = 12,
-    BORN_HOST_V6 = 0x10,
-    STORE_HOST_V6 = 0x20,
-    BODY_CRC_AT = 8,
-    LOG_OFFSET_AT = 28, /* In a record, where it says that it lies. */
 };
 
 typedef struct {
@@ -50,19 +47,6 @@ typedef struct {
     } entries[MAX_WALK_RECORDS];
     uint16_t slots[WALK_SLOTS]; /* By hash the number of a run, counted from one. */
 } Walk;
-
-static int64_t get64(const uint8_t *from)
-{
-    return (int64_t)((uint64_t)(uint32_t)get32(from) << 32 | (uint32_t)get32(from + 4));
-}
-
-static int is_ascii(View text)
-{
-    for (Py_ssize_t n = 0; n < text.size; n++)
-        if (text.data[n] & 0x80)
-            return 0;
-    return 1;
-}
 
 /* Whether a topic can name a folder, and is one of ASCII. */
 static int is_folder_name(View topic)
@@ -270,45 +254,18 @@ static PyObject *walk_records(PyObject *Py_UNUSED(module), PyObject *const *argu
     return walked != NULL || PyErr_Occurred() ? walked : PyErr_NoMemory();
 }
 
-/* The size of the record that begins here if it is plain, whole and sound; else 0. */
-static int64_t sound_size(const uint8_t *at, int64_t left, int64_t log_offset)
-{
-    if (left < RECORD_BYTES || (uint32_t)get32(at + 4) != MAGIC_V1 || get64(at + LOG_OFFSET_AT) != log_offset)
-        return 0;
-    int64_t size = get32(at);
-    int32_t sys_flag = get32(at + 36);
-    int64_t fixed = RECORD_BYTES - 3 + (sys_flag & BORN_HOST_V6 ? HOST_V6_MORE_BYTES : 0)
-        + (sys_flag & STORE_HOST_V6 ? HOST_V6_MORE_BYTES : 0);
-    if (size > left || size < fixed + 3)
-        return 0;
-    View body = {at + fixed, get32(at + fixed - 4)};
-    if (body.size < 0 || body.size > size - fixed - 3)
-        return 0;
-    int64_t topic_at = fixed + body.size + 1;
-    View topic = {at + topic_at, at[topic_at - 1]};
-    if (topic.size == 0 || topic.size > MAX_TOPIC_BYTES || topic.size > size - topic_at - 2)
-        return 0;
-    const uint8_t *behind = topic.data + topic.size;
-    int64_t properties_size = behind[0] << 8 | behind[1];
-    return properties_size <= MAX_PROPERTIES_BYTES && topic_at + topic.size + 2 + properties_size == size
-            && is_ascii(topic) && crc32_of(body) == (uint32_t)get32(at + BODY_CRC_AT)
-        ? size
-        : 0;
-}
-
 /* What record_sums.py does: how many bytes of plain and sound records begin here. */
 static PyObject *pass_sound(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
 {
     Py_buffer view;
-    int64_t log_offset, position = 0, size;
+    int64_t log_offset, position;
     if (count != 2 || !read_int(arguments[1], 0, INT64_MAX / 4, &log_offset))
         return PyErr_Format(PyExc_TypeError, "pass_sound takes bytes and their log offset");
     if (PyObject_GetBuffer(arguments[0], &view, PyBUF_SIMPLE) < 0)
         return NULL;
     /* The bytes are read by nobody else here, and others have work to do. */
     Py_BEGIN_ALLOW_THREADS
-    while ((size = sound_size((const uint8_t *)view.buf + position, view.len - position, log_offset + position)) > 0)
-        position += size;
+    position = sound_bytes(view.buf, view.len, log_offset);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     return PyLong_FromLongLong(position);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "_link_frames.h"
 #include "_record_layout.h"
 #include "_send_plan.h"
 
@@ -421,6 +422,38 @@ static PyObject *crc32_object(PyObject *Py_UNUSED(module), PyObject *const *argu
     return PyLong_FromUnsignedLong(crc);
 }
 
+/* What goes before a body of which the CRC is known. */
+static PyObject *data_head(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+{
+    int64_t size, log_offset, epoch, confirmed_to, crc;
+    uint8_t head[DATA_HEAD_BYTES];
+    if (count != 5 || !read_int(arguments[0], 0, INT64_MAX, &log_offset) || !read_int(arguments[1], 1, UINT32_MAX, &size)
+        || !read_int(arguments[2], 0, INT32_MAX, &epoch) || !read_int(arguments[3], 0, INT64_MAX, &confirmed_to)
+        || !read_int(arguments[4], 0, UINT32_MAX, &crc))
+        return PyErr_Format(PyExc_TypeError, "data_head takes an offset, a size, an epoch, an offset and a CRC");
+    head[0] = DATA_FRAME;
+    put32(head + 1, (uint32_t)size);
+    put64(head + 5, (uint64_t)log_offset);
+    put32(head + 13, (uint32_t)epoch);
+    put64(head + 17, (uint64_t)confirmed_to);
+    put32(head + DATA_FIELDS_BYTES, crc32_on((uint32_t)crc, head, DATA_FIELDS_BYTES));
+    return PyBytes_FromStringAndSize((const char *)head, sizeof head);
+}
+
+/* Up to where these bytes ack, if they are one ack of this kind for something between; -1 if they are anything else. */
+static PyObject *lone_ack(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+{
+    int64_t kind, from, to, acked_to = -1;
+    if (count != 4 || !PyBytes_Check(arguments[0]) || !read_int(arguments[1], 0, UINT8_MAX, &kind)
+        || !read_int(arguments[2], 0, INT64_MAX, &from) || !read_int(arguments[3], 0, INT64_MAX, &to))
+        return PyErr_Format(PyExc_TypeError, "lone_ack takes bytes, a kind and two offsets");
+    const uint8_t *at = (const uint8_t *)PyBytes_AS_STRING(arguments[0]);
+    if (PyBytes_GET_SIZE(arguments[0]) == ACK_BYTES && at[0] == ACK_FRAME && at[1] == kind
+        && crc32_on(0, at, ACK_FIELDS_BYTES) == (uint32_t)get32(at + ACK_FIELDS_BYTES))
+        acked_to = get64(at + 2);
+    return PyLong_FromLongLong(from <= acked_to && acked_to <= to ? acked_to : -1);
+}
+
 static PyMethodDef methods[] = {
     {"lay_out", (PyCFunction)(void (*)(void))lay_out, METH_FASTCALL, "One message, or None."},
     {"lay_out_batch", (PyCFunction)(void (*)(void))lay_out_batch, METH_FASTCALL, "A batch, or None."},
@@ -428,6 +461,8 @@ static PyMethodDef methods[] = {
     {"put_keys", (PyCFunction)(void (*)(void))put_keys, METH_FASTCALL, "Keys into a file of the index, or None."},
     {"walk_records", (PyCFunction)(void (*)(void))walk_records, METH_FASTCALL, "What indexes get of records, or None."},
     {"pass_sound", (PyCFunction)(void (*)(void))pass_sound, METH_FASTCALL, "How many bytes are sound records."},
+    {"data_head", (PyCFunction)(void (*)(void))data_head, METH_FASTCALL, "What goes before bytes of the log."},
+    {"lone_ack", (PyCFunction)(void (*)(void))lone_ack, METH_FASTCALL, "Up to where these bytes ack, or -1."},
     {"crc32", (PyCFunction)(void (*)(void))crc32_object, METH_FASTCALL, "As zlib.crc32."},
     {"send_envelope", send_envelope, METH_O, "What surrounds the fields of a send's header, or None."},
     {NULL, NULL, 0, NULL},

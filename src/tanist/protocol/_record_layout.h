@@ -78,6 +78,11 @@ static int32_t get32(const uint8_t *from)
     return (int32_t)((uint32_t)from[0] << 24 | (uint32_t)from[1] << 16 | (uint32_t)from[2] << 8 | from[3]);
 }
 
+static inline int64_t get64(const uint8_t *from)
+{
+    return (int64_t)((uint64_t)(uint32_t)get32(from) << 32 | (uint32_t)get32(from + 4));
+}
+
 static int is_named(View segment, const char *name, Py_ssize_t size)
 {
     return segment.size > size + 1 && segment.data[size] == NAME_END && memcmp(segment.data, name, (size_t)size) == 0;
@@ -90,7 +95,7 @@ static View value_of(View segment, Py_ssize_t name_size)
 }
 
 /* The last tag, unique key and keys of a property string that are not empty. 0: a NUL stands in it. */
-static int find_fields(View properties, View *tag, View *unique_key, View *keys)
+static inline int find_fields(View properties, View *tag, View *unique_key, View *keys)
 {
     const uint8_t *end = properties.data + properties.size;
     if (memchr(properties.data, 0, (size_t)properties.size) != NULL)
@@ -124,7 +129,7 @@ static Py_ssize_t record_size(const Common *common, Py_ssize_t body_size, Py_ssi
 /* Write one record. The properties are those of the message and behind them those of its batch. Its size comes
  * last: until it is there the log ends before this record, so a process killed half way leaves nothing that
  * looks like one. The properties as a whole, as they lie there now. */
-static View put_record(const Common *common, const Cursor *cursor, View body, View properties, View added,
+static inline View put_record(const Common *common, const Cursor *cursor, View body, View properties, View added,
                        int32_t flag)
 {
     Py_ssize_t properties_size = joined_size(properties, added);
@@ -167,7 +172,7 @@ static int read_int(PyObject *number, int64_t low, int64_t high, int64_t *value)
     return !overflow && low <= *value && *value <= high;
 }
 
-static int view_bytes(PyObject *object, Py_ssize_t max_size, View *view)
+static inline int view_bytes(PyObject *object, Py_ssize_t max_size, View *view)
 {
     if (!PyBytes_Check(object) || PyBytes_GET_SIZE(object) > max_size)
         return 0;

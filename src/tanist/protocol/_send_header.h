@@ -149,7 +149,7 @@ static int take_field(Text *text, SendHeader *header)
 }
 
 /* 1: read, 0: not for us. Of the fields only the properties may have escapes, which are not looked at here. */
-static int read_send_header(View view, SendHeader *header)
+static inline int read_send_header(View view, SendHeader *header)
 {
     Text text = {view.data, view.data + view.size};
     View unused;
@@ -188,7 +188,7 @@ static uint8_t escaped_code(const uint8_t *at, const uint8_t *end)
 }
 
 /* Write a string without its escapes to where there is room for it as it is. How long it is, -1: not for us. */
-static Py_ssize_t unescape(View string, uint8_t *to)
+static inline Py_ssize_t unescape(View string, uint8_t *to)
 {
     static const char names[] = "\"\\/bfnrt", codes[] = "\"\\/\b\f\n\r\t";
     uint8_t *start = to;

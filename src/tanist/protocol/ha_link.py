@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from tanist.errors import LocalProtocolError, RemoteProtocolError
 from tanist.model.offsets import LogOffset
+from tanist.protocol.compiled import native
 from tanist.protocol.crc import crc32
 from tanist.protocol.ha_stream import MAX_BODY_BYTES
 
@@ -109,6 +110,7 @@ FROM_SLAVE: Final = frozenset((FrameKind.ACK, FrameKind.HEARTBEAT, FrameKind.NOT
 # Looking a member up in its enum costs as much as unpacking an ack.
 _DATA_KIND, _ACK_KIND = int(FrameKind.DATA), int(FrameKind.ACK)
 _ACK_KINDS: Final = {int(kind): kind for kind in AckKind}
+ACK_BYTES: Final = _ACK.size + _CRC.size
 _LAYOUTS: Final = {
     FrameKind.DATA: _DATA,
     FrameKind.TABLE: _SIZED,
@@ -133,9 +135,11 @@ def encode_data_header(
     log_offset: int, size_bytes: int, *, epoch: int, confirmed_to: int, body_crc: int
 ) -> bytes:
     """What goes before the body. ``body_crc`` is the CRC-32 of the body."""
-    if not 1 <= size_bytes <= MAX_BODY_BYTES or min(log_offset, epoch, confirmed_to) < 0:
+    if not 1 <= size_bytes <= MAX_BODY_BYTES or log_offset < 0 or epoch < 0 or confirmed_to < 0:
         raise LocalProtocolError(f"{size_bytes} bytes at {log_offset} of epoch {epoch} can not be sent")
-    return _with_crc(_DATA.pack(FrameKind.DATA, size_bytes, log_offset, epoch, confirmed_to), body_crc)
+    if native is not None:
+        return native.data_head(log_offset, size_bytes, epoch, confirmed_to, body_crc)
+    return _with_crc(_DATA.pack(_DATA_KIND, size_bytes, log_offset, epoch, confirmed_to), body_crc)
 
 
 def encode_table_change(body: bytes) -> bytes:
@@ -187,6 +191,22 @@ def decode_frames(
         frames.append(_decode(view, start, end))
         start = end
     return frames, start
+
+
+def lone_ack(data: bytes, kind: AckKind, *, least: int, most: int) -> int | None:
+    """Up to where a slave acks whose bytes are one ack of this kind within these bounds, as most are.
+
+    None if they are anything else: it is for ``decode_frames`` to say what.
+    """
+    acked_to = _lone_ack(data, kind) if native is None else native.lone_ack(data, kind, least, most)
+    return acked_to if least <= acked_to <= most else None
+
+
+def _lone_ack(data: bytes, kind: AckKind) -> int:
+    if len(data) != ACK_BYTES or data[0] != _ACK_KIND or data[1] != kind:
+        return -1
+    (crc,) = _CRC.unpack_from(data, _ACK.size)
+    return _ACK.unpack_from(data)[2] if crc32(data[: _ACK.size]) == crc else -1
 
 
 def bytes_needed(

@@ -82,7 +82,8 @@ class CommitLog:
         """Why the disk is too busy for more, or None."""
         self.flush_failure: str | None = None
         """Why the log can not be made durable any more, or None."""
-        self._raw_to = -1
+        self.raw_to = -1
+        """Where the last bytes end that came from a master; -1 if none did since the log was opened."""
         # A flush on another thread must not meet a file that is being cut or closed.
         self._files_lock = threading.Lock()
 
@@ -91,18 +92,13 @@ class CommitLog:
         return self._segments
 
     @property
-    def raw_to(self) -> int:
-        """Where the last bytes end that came from a master; -1 if none did since the log was opened."""
-        return self._raw_to
-
-    @property
     def log_start(self) -> LogOffset:
         return LogOffset(self._segments.start)
 
     def resume(self, log_end: int) -> None:
         """Go on from where recovery found the end; ``cut`` sees to it that all before is on disk."""
         self.log_end = LogOffset(log_end)
-        self._raw_to = -1
+        self.raw_to = -1
         if len(self._segments) and log_end < self._segments.end:
             segment = self._segments.at(log_end)
             segment.allocate()
@@ -169,7 +165,7 @@ class CommitLog:
             position = self.log_end - segment.start
             self._warm(segment, position, len(piece))
             segment.put_raw(position, piece)
-            self._raw_to = self.log_end = LogOffset(self.log_end + len(piece))
+            self.raw_to = self.log_end = LogOffset(self.log_end + len(piece))
             rest = rest[len(piece) :]
         return self.log_end
 
@@ -222,7 +218,7 @@ class CommitLog:
     @property
     def ends_with_record(self) -> bool:
         """Whether a record is known to end at the log's end: what a master sent may stop within one."""
-        return self._raw_to != self.log_end
+        return self.raw_to != self.log_end
 
     def needs_next_file(self) -> bool:
         """Whether the last file is half full, and the next one is not prepared."""

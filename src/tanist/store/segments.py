@@ -53,7 +53,9 @@ class Segments:
         return self._segments[-1].end if self._segments else 0
 
     def at(self, log_offset: int) -> Segment:
-        """The segment that holds a byte."""
+        """The segment that holds a byte. Mostly the last one is asked for."""
+        if self._segments and (last := self._segments[-1]).start <= log_offset < last.end:
+            return last
         index = bisect_right(self._starts, log_offset) - 1
         if index < 0 or log_offset >= self._segments[index].end:
             raise OffsetOutOfRange("log offset", log_offset, self.start, self.end)

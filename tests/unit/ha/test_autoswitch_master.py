@@ -5,6 +5,7 @@ import pytest
 
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
 from tanist.ha.autoswitch_master import AutoswitchMasterLink, AutoswitchState
+from tanist.ha.crcs import Crcs
 from tanist.ha.replicas import Dialect
 from tanist.model.epochs import Epoch, EpochHistory
 from tanist.model.offsets import LogOffset
@@ -78,7 +79,7 @@ def _send_all(
     frames: list[tuple[TransferHeader, bytes]] = []
     while link.sent_to < store.log.log_end:
         body = bytes(store.log.read_ahead(link.sent_to, link.max_body_bytes))
-        raw = link.header(link.sent_to, len(body), log_end=store.log.log_end, take_crc=lambda: 0)
+        raw = link.header(link.sent_to, body, log_end=store.log.log_end, crcs=Crcs())
         frames.append((_header(raw), body))
         link.on_sent(link.sent_to + len(body), now_s=now_s)
     return frames

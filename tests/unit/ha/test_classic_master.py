@@ -5,6 +5,7 @@ import pytest
 
 from tanist.ha.actions import CloseKind, CloseLink, MasterAction, SendBytes, StartTransfer, TakeAck
 from tanist.ha.classic_master import ClassicMasterLink, ClassicState
+from tanist.ha.crcs import Crcs
 from tanist.ha.replicas import Dialect
 from tanist.ha.settings import HaSettings
 from tanist.protocol.ha_classic import encode_report, encode_transfer_header
@@ -52,7 +53,7 @@ def _send_all(link: ClassicMasterLink, store: MessageStore, *, now_s: float = 10
     frames: list[bytes] = []
     while link.sent_to < store.log.log_end:
         body = bytes(store.log.read_ahead(link.sent_to, link.max_body_bytes))
-        header = link.header(link.sent_to, len(body), log_end=store.log.log_end, take_crc=lambda: 0)
+        header = link.header(link.sent_to, body, log_end=store.log.log_end, crcs=Crcs())
         assert header == encode_transfer_header(link.sent_to, len(body))
         frames.append(body)
         link.on_sent(link.sent_to + len(body), now_s=now_s)

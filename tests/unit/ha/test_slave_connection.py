@@ -10,10 +10,11 @@ import pytest
 from tanist.errors import LocalProtocolError, OffsetOutOfRange
 from tanist.ha import slave_connection
 from tanist.ha.actions import CloseKind, CloseLink, StartTransfer
+from tanist.ha.crcs import Crcs
 from tanist.ha.master_end import MasterEnd
 from tanist.ha.notes import MAX_WAITING_BYTES
 from tanist.ha.replicas import Replica
-from tanist.ha.sending import Crcs, LogSource, Sending
+from tanist.ha.sending import LogSource, Sending
 from tanist.ha.slave_connection import SlaveConnection
 from tanist.ha.tables import TableFeed
 from tanist.protocol.ha_link import MAX_NOTE_BYTES, encode_note, encode_table_change

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from tanist.broker.controlled.orders import MasterOrder, SetOrder
 from tanist.ha.actions import CloseLink, MasterAction, NewerEpoch, SendBytes, StartTransfer, TakeAck
 from tanist.ha.admission import MasterLog
+from tanist.ha.crcs import Crcs
 from tanist.ha.epoch_log import EpochLog
 from tanist.ha.master_link import MasterLink
 from tanist.ha.sync_state import Propose
-from tanist.protocol import crc
 from tanist.sim.broken import Broken
 from tanist.sim.group.around import HEARTBEAT_S, KEYS, SILENCE_S
 from tanist.sim.group.disk import FILE_BYTES
@@ -202,9 +202,7 @@ class MasterDuty:
         while link.is_transferring and link.sent_to < disk.log_end and slave.end.is_open:
             at = link.sent_to
             body = bytes(disk.log[at : at + link.max_body_bytes])
-            header = link.header(
-                at, len(body), log_end=disk.log_end, take_crc=lambda body=body: crc.crc32(body)
-            )
+            header = link.header(at, body, log_end=disk.log_end, crcs=Crcs())
             link.on_sent(at + len(body), now_s=self.replica.now_s)
             slave.end.send(header + body)
 
