@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
+from tanist.broker.awake import Awake
 from tanist.broker.reign import Reign
 from tanist.errors import ResponseError
 from tanist.ha.double_write import DoubleWrite
@@ -87,6 +88,7 @@ class PendingAnswers:
         self._is_leaving = False
         """Whether they are about to."""
         self._loop = asyncio.get_running_loop()
+        self._awake = Awake(lambda: self._count > 0)
         self.failed: Counter[ResponseCode] = Counter()
         """How many messages were written and not replicated in time, by what their sender was told."""
 
@@ -118,16 +120,13 @@ class PendingAnswers:
     @property
     def has_room(self) -> bool:
         """Whether ``check`` has nothing against one more."""
-        return (
-            len(self) < MAX_WAITING_SENDS
-            and (self._reign is None or self._reign.refusal() is None)
-            and self._refusal() is None
-        )
+        return self.room > 0
 
     @property
     def room(self) -> int:
         """How many more ``check`` has nothing against."""
-        return MAX_WAITING_SENDS - len(self) if self.has_room else 0
+        is_refused = self._reign is not None and self._reign.refusal() is not None
+        return 0 if is_refused or self._refusal() is not None else max(0, MAX_WAITING_SENDS - len(self))
 
     def check(self, *, is_waiting: bool) -> None:
         """Refuse a message that can not be made safe, or, if its sender waits, one too many."""
@@ -212,6 +211,7 @@ class PendingAnswers:
             if self._reign is not None:
                 self._reign.hold()
             double_write.wait(pending.end, now_s=self._loop.time(), done=pending.on_replicated)
+            self._awake.stay()
             if self._deadline is None:
                 self._watch_deadline()
 
