@@ -160,6 +160,7 @@ def test_a_key_goes_to_the_queue_that_java_would_choose(
     assert receipt.queue.queue_id == 99162322 % 4
 
 
+@pytest.mark.takes(20)
 def test_one_way_messages_arrive(shared_rocketmq: RocketMQ, clients: StockClients) -> None:
     topic = f"OneWay-{clients.line.replace('.', '_')}"
 

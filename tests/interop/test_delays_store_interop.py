@@ -20,7 +20,7 @@ from tests.support.rocketmq.stock_client import Outgoing, StockClients
 from tests.support.site import wait_until
 from tests.support.tanist_cluster import BrokerProcess
 
-pytestmark = [pytest.mark.partner("java", "maven"), pytest.mark.takes(80)]
+pytestmark = [pytest.mark.partner("java", "maven"), pytest.mark.takes(105)]
 
 LEVELS = "1s 25s 70s"
 SOON, NEXT, LAST = 1, 25, 70

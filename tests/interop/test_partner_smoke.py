@@ -30,6 +30,7 @@ def test_a_stock_client_reads_back_what_it_sent(rocketmq: RocketMQ) -> None:
         )
 
 
+@pytest.mark.takes(20)
 def test_a_clean_stop_and_a_kill_leave_what_they_should(rocketmq: RocketMQ, tmp_path: Path) -> None:
     store_dir = tmp_path / "store"
     broker = rocketmq.start_broker(store_dir=store_dir)

@@ -300,7 +300,7 @@ def tanist(clients: StockClients, own_names: NameServerProcess, tmp_path: Path) 
         assert "Traceback" not in broker.process.output()
 
 
-@pytest.mark.takes(45)
+@pytest.mark.takes(80)
 def test_mqadmin_prints_the_same_about_messages_and_consumers(
     tanist: Stage, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:

@@ -125,6 +125,7 @@ def skip_backlog(group: str) -> list[str]:
     return ["skipAccumulatedMessage", "-g", group, "-t", TOPIC]
 
 
+@pytest.mark.takes(25)
 @pytest.mark.behaviour("S4-1", "S4-2", "S4-3", "S4-4", "S4-8", "S4-21", "S4-22", "S4-23", "S4-30", "S4-50")
 def test_the_stock_commands_move_the_clients_of_both_lines_and_what_they_did_is_known(
     site: ResetSite,
@@ -197,6 +198,7 @@ def test_the_stock_commands_move_the_clients_of_both_lines_and_what_they_did_is_
         assert {delivery.queue_offset for delivery in received[count:]} == {COUNT // QUEUES}
 
 
+@pytest.mark.takes(25)
 @pytest.mark.behaviour("S4-30", "S4-50")
 def test_a_broadcasting_client_that_is_told_before_it_has_a_queue_is_told_again_and_moves(
     site: ResetSite,
