@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +45,12 @@ def jars() -> str:
 
 @pytest.fixture
 def session(jars: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["SparkSession"]:
-    from tanist.spark.archive.delta import delta_settings  # noqa: PLC0415 - it may not be installed.
+    from tanist.spark.archive.delta import SPARKS, delta_settings  # noqa: PLC0415 - it may not be installed.
     from tanist.spark.session import spark_session  # noqa: PLC0415
     from tests.support.spark_stream import SETTINGS  # noqa: PLC0415
 
+    if not version("pyspark").startswith(SPARKS):
+        pytest.skip(f"Delta is there for Spark {', '.join(SPARKS)}, and this is {version('pyspark')}")
     monkeypatch.chdir(tmp_path)
     leave_java()
     spark = spark_session("local[2]", settings=delta_settings({**SETTINGS, "spark.jars": jars}))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DELTA_VERSION = "4.4.0"
-_SPARKS = ("4.2",)
+SPARKS = ("4.2",)
 """The versions of Spark that this version of Delta is made for."""
 _JARS, _PACKAGES = "spark.jars", "spark.jars.packages"
 _EXTENSION: Mapping[str, str] = {
@@ -58,10 +58,10 @@ def delta_settings(
     if _JARS in given or _PACKAGES in given:
         return settings
     series = ".".join((spark_version or version("pyspark")).split(".")[:2])
-    if series not in _SPARKS:
+    if series not in SPARKS:
         raise SparkError(
             f"there is no Delta for Spark {series} that is known to work: {_DELTA_VERSION} is for "
-            f"{', '.join(_SPARKS)}; use that Spark, or --format parquet, or name jars with --conf {_JARS}=…"
+            f"{', '.join(SPARKS)}; use that Spark, or --format parquet, or name jars with --conf {_JARS}=…"
         )
     artifacts = (f"delta-spark_{series}_2.13", "delta-storage")
     repository = (home or Path.home()) / ".m2" / "repository" / "io" / "delta"

@@ -70,10 +70,16 @@ def test_a_spark_that_delta_is_not_made_for_is_refused(tmp_path: Path) -> None:
         delta_settings({}, spark_version="4.3.0", home=tmp_path)
 
 
+def _spark_4_2(_package: str) -> str:
+    return "4.2.1"
+
+
 def test_a_missing_jar_is_said_before_anything_is_made_or_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    # Whichever Spark this is run with.
+    monkeypatch.setattr(delta, "version", _spark_4_2)
     asked = [
         "archive",
         "-n",
