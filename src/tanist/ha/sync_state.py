@@ -33,13 +33,16 @@ _FIRST_ID = 1
 _UNFIT = frozenset({ResponseCode.CONTROLLER_INVALID_REPLICAS, ResponseCode.CONTROLLER_BROKER_NOT_ALIVE})
 _DECIDED = _UNFIT | {
     ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
-    ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
     ResponseCode.CONTROLLER_INVALID_MASTER,
     ResponseCode.CONTROLLER_INVALID_REQUEST,
     ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
     ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
 }
-"""By these a controller says that it looked at the proposal and leaves the set as it is."""
+"""By these a controller says that it looked at the proposal and leaves the set as it is.
+
+That there is a newer set by now is not one of them: a controller that lost its lead meanwhile may have made
+it out of this very proposal, which was then sent to the next one.
+"""
 _UNCHANGED = ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
 
 

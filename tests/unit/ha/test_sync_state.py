@@ -287,12 +287,22 @@ class TestProposals:
         master = _Master(1)
         master.join(2, 100)
         master.write(50)
-        master.refuse(R.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH)
+        master.refuse(R.CONTROLLER_BROKER_METADATA_NOT_EXIST)
         assert master.state.counted == {1}
         assert master.state.confirmed_to == 150
         master.ack(2, 150)
         assert master.tick(RETRY_S / 2) is None
         assert master.tick(RETRY_S / 2) == Propose(frozenset({1, 2}), 7)
+
+    def test_where_there_is_a_newer_set_one_may_have_made_it_and_counts_until_that_is_known(self) -> None:
+        master = _Master(1)
+        master.join(2, 100)
+        master.refuse(R.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH)
+        master.write(50)
+        assert master.state.counted == {1, 2}
+        assert master.state.confirmed_to == 100
+        master.state.on_set_told([1], 8, now_s=master.now_s)
+        assert (master.state.members, master.state.set_epoch) == ({1}, 8)
 
     def test_one_whom_the_controller_does_not_know_keeps_no_other_out(self) -> None:
         master = _Master(1)

@@ -384,7 +384,8 @@ class PlayedReplica:
 
         way = (us.name, controller.process.name)
         cables.say(way, controller.process, arrived)
-        if cables.is_repeating:
+        if cables.is_repeating and request.code != RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET:
+            # That one is sent once only, as what it proposed may be true no more (controllers.ask, is_once).
             late_s = self.around.chance.uniform(*_LATE_S)
             self.after(late_s, lambda: cables.say(way, controller.process, arrived))
 
