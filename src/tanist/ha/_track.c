@@ -137,8 +137,11 @@ static PyObject *track_take(Track *track, PyObject *const *arguments, Py_ssize_t
     PyBuffer_Release(&view);
     if (used == 0)
         Py_RETURN_NONE;
-    if (!set_end(track, before, log_end))
-        return NULL;
+    if (!set_end(track, before, log_end)) {
+        /* What was written lies behind the end: it is as if it was not there, and Python takes the frames. */
+        PyErr_Clear();
+        Py_RETURN_NONE;
+    }
     if (file >= 0)
         sent = send_ack((int)file, ack_kind, log_end);
     return Py_BuildValue("(LLLL)", (long long)used, (long long)log_end, (long long)confirmed_to, (long long)sent);
