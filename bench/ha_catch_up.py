@@ -5,7 +5,9 @@ same bytes. The bare machine copies our log, too.
 """
 
 import time
+from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -43,7 +45,7 @@ class CatchUp:
     copied_bytes: int
     master_cpu_s: float
     readable_s: float = 0.0
-    """Not looked at if only to be near was asked for."""
+    """Where it was looked at."""
 
     @property
     def rate(self) -> float:
@@ -67,8 +69,20 @@ class StartsSlaves(Protocol):
         ...
 
 
-def catch_up(group: StartsSlaves, master: Node, *, near_bytes: int = 0, limit_s: float = _LIMIT_S) -> CatchUp:
-    """Start an empty slave, and see when it is in step, or nearly; it is thrown away then.
+def catch_up(group: StartsSlaves, master: Node, *, limit_s: float = _LIMIT_S) -> CatchUp:
+    """Start an empty slave, and see when it is in step, and when all can be read from it; it is thrown away
+    then."""
+    with caught_up(group, master, limit_s=limit_s) as (run, slave):
+        wanted = master.readable(TOPIC)
+        readable_s = wait_until(lambda: slave.readable(TOPIC) >= wanted, what="all messages are readable")
+        return replace(run, readable_s=readable_s)
+
+
+@contextmanager
+def caught_up(
+    group: StartsSlaves, master: Node, *, near_bytes: int = 0, limit_s: float = _LIMIT_S
+) -> Generator[tuple[CatchUp, Node]]:
+    """Start an empty slave and see when it is in step, or nearly; it is there while the block lasts.
 
     Its start does not count: time begins when it first asks for something.
     """
@@ -78,11 +92,7 @@ def catch_up(group: StartsSlaves, master: Node, *, near_bytes: int = 0, limit_s:
         run = _watch(master, starting, near_bytes, limit_s)
         slave = starting.result()
     try:
-        if near_bytes:
-            return run
-        wanted = master.readable(TOPIC)
-        readable_s = wait_until(lambda: slave.readable(TOPIC) >= wanted, what="all messages are readable")
-        return replace(run, readable_s=readable_s)
+        yield run, slave
     finally:
         slave.destroy()
 

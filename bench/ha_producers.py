@@ -1,34 +1,64 @@
-"""What a slave that catches up costs the producers of its master, who send at full speed meanwhile."""
+"""What a slave that catches up costs the producers of its master, who send meanwhile.
+
+All of it runs on the same cores. At full speed producers and master take all there is, so what a slave needs
+is taken from them, also of one that is in step: both states are shown beside each other, and beside a master
+with no slave. At a rate that leaves room, what remains is what the master itself does to them.
+"""
 
 import statistics
 import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from bench.ha_catch_up import ROUNDS, catch_up, fill
+from bench.figures import percentile
+from bench.ha_catch_up import ROUNDS, caught_up, fill
 from bench.lean_client import BUCKET_S, Load
 from bench.lean_sends import LeanClient
-from bench.replica_groups import Node, ReplicaGroup
+from bench.replica_groups import ReplicaGroup
 from bench.table import Row
 
 BIG_FILE: dict[str, object] = {"mappedFileSizeCommitLog": (2 << 30) - 4096}
 """Producers add to the log while it is copied, and it has to stay one file."""
 _LOG_BYTES = 600 << 20
 _NEAR_BYTES = 4 << 20
-_CONNECTIONS = 16
-_ALONE_S = 2.0
+_FULL_SPEED = 0.0
+_STEADY_RATE = 20_000.0
+"""Messages a second, that each side takes without a slave."""
+_CONNECTIONS = {_FULL_SPEED: 16, _STEADY_RATE: 64}
+_STATE_S = 2.0
+"""How long each state is looked at but that in which a slave catches up, which takes what it takes."""
 _STEP_MS = 500
+_WARM_UP_MS = 5_000
+"""A JVM that has just started is slower than it will be."""
 _LEAST_SHARE = 0.8
 
 
-class _Stream:
-    """Producers that send at full speed, until the block ends; how fast they were can be asked then."""
+@dataclass(frozen=True)
+class _State:
+    """What producers got, in one state of the slave."""
 
-    def __init__(self, client: LeanClient, address: str) -> None:
+    rate: float
+    p99_ms: float
+
+
+@dataclass(frozen=True)
+class _Round:
+    alone: _State
+    catching_up: _State
+    in_step: _State
+
+
+class _Stream:
+    """Producers that send until the block ends; how they fared can be asked then."""
+
+    def __init__(self, client: LeanClient, address: str, rate: float) -> None:
         self._client = client
         self._address = address
+        self._rate = rate
         self._loads: list[Load] = []
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._send)
@@ -46,58 +76,97 @@ class _Stream:
     def _send(self) -> None:
         while not self._is_over.is_set():
             self._loads.append(
-                self._client.send(self._address, connections=_CONNECTIONS, duration_ms=_STEP_MS)
+                self._client.send(
+                    self._address,
+                    connections=_CONNECTIONS[self._rate],
+                    duration_ms=_STEP_MS,
+                    rate=self._rate,
+                )
             )
 
-    def rate(self, from_s: float, to_s: float) -> float:
-        """Messages a second in this time, by the spans that lie in it."""
+    def state(self, from_s: float, to_s: float) -> _State:
+        """By the spans that lie in this time; the slowest sends by the steps that had a part in it."""
+        loads = [load for load in self._loads if load.ended_s > from_s and load.began_s < to_s]
         counts = [
             count
-            for load in self._loads
+            for load in loads
             # The last span is not whole.
             for number, count in enumerate(load.buckets[:-1])
             if from_s <= load.began_s + number * BUCKET_S and load.began_s + (number + 1) * BUCKET_S <= to_s
         ]
         if not counts:
             raise ValueError(f"the slave was in step within {to_s - from_s:.3f} s, too soon to measure")
-        return sum(counts) / len(counts) / BUCKET_S
+        p99_ms = percentile([load.p99_micros for load in loads], 0.5) / 1e3
+        return _State(sum(counts) / len(counts) / BUCKET_S, p99_ms)
 
 
 def producer_rows(client: LeanClient, ours: ReplicaGroup, peer: ReplicaGroup) -> list[Row]:
-    """How fast producers are while an empty slave catches up, beside the same without a slave."""
-    masters = {group: group.start_master("ASYNC_MASTER") for group in (ours, peer)}
-    for master in masters.values():
-        fill(client, master, until=_LOG_BYTES)
-    seen: dict[ReplicaGroup, list[tuple[float, float]]] = {ours: [], peer: []}
+    """How producers fare while an empty slave catches up, beside one in step and beside none."""
+    seen = {(group, rate): list[_Round]() for rate in _CONNECTIONS for group in (ours, peer)}
     for _ in range(ROUNDS):
-        for group, rates in seen.items():
-            rates.append(_with_and_without(client, group, masters[group]))
-    for master in masters.values():
-        master.destroy()
-    return [_producer_row(group.name, seen[group], is_ours=group is ours) for group in seen]
+        for (group, rate), rounds in seen.items():
+            rounds.append(_run(client, group, rate))
+    return [
+        row
+        for (group, rate), rounds in seen.items()
+        for row in _group_rows(group.name, rate, rounds, is_ours=group is ours)
+    ]
 
 
-def _with_and_without(client: LeanClient, group: ReplicaGroup, master: Node) -> tuple[float, float]:
-    with _Stream(client, master.address) as stream:
-        began_s = time.perf_counter()
-        time.sleep(_ALONE_S)
-        alone_s = time.perf_counter()
-        run = catch_up(group, master, near_bytes=_NEAR_BYTES)
-    rates = stream.rate(run.began_s, run.in_step_s), stream.rate(began_s, alone_s)
+def _run(client: LeanClient, group: ReplicaGroup, rate: float) -> _Round:
+    master = group.start_master("ASYNC_MASTER")
+    fill(client, master, until=_LOG_BYTES)
+    client.send(
+        master.address, connections=_CONNECTIONS[_STEADY_RATE], duration_ms=_WARM_UP_MS, rate=_STEADY_RATE
+    )
+    with _Stream(client, master.address, rate) as stream:
+        alone = _look()
+        with caught_up(group, master, near_bytes=_NEAR_BYTES) as (run, _):
+            in_step = _look()
+    master.destroy()
+    seen = _Round(stream.state(*alone), stream.state(run.began_s, run.in_step_s), stream.state(*in_step))
     print(
-        f"{group.name}: {run.rate / 1e6:.0f} MB/s to the slave beside {rates[0]:.0f} sends/s", file=sys.stderr
+        f"{group.name}: {run.rate / 1e6:.0f} MB/s to the slave beside {seen.catching_up.rate:.0f} sends/s; "
+        f"{seen.in_step.rate:.0f} with it in step, {seen.alone.rate:.0f} without it",
+        file=sys.stderr,
     )
-    return rates
+    return seen
 
 
-def _producer_row(name: str, rates: list[tuple[float, float]], *, is_ours: bool) -> Row:
-    busy, alone = (statistics.median(part) for part in zip(*rates, strict=True))
-    share = statistics.median(with_slave / without for with_slave, without in rates)
-    return Row(
-        f"sends, 16 connections, while a slave of {name} catches up",
-        f"{busy / 1e3:.1f}k/s",
-        f"without {alone / 1e3:.1f}k/s",
-        share,
-        f"≥ {_LEAST_SHARE:g}" if is_ours else "",
-        share >= _LEAST_SHARE if is_ours else None,
-    )
+def _look() -> tuple[float, float]:
+    began_s = time.perf_counter()
+    time.sleep(_STATE_S)
+    return began_s, time.perf_counter()
+
+
+def _group_rows(name: str, rate: float, rounds: list[_Round], *, is_ours: bool) -> list[Row]:
+    pace = f"{rate / 1e3:g}k sends/s offered" if rate else "sends at full speed"
+    what = f"{pace}, while a slave of {name} catches up"
+
+    def row(
+        measured: str, other: str, shown: Callable[[_State], float], unit: str, goal: float | None
+    ) -> Row:
+        busy = [shown(one.catching_up) for one in rounds]
+        beside = [shown(one.alone if other == "no slave" else one.in_step) for one in rounds]
+        share = statistics.median(mine / theirs for mine, theirs in zip(busy, beside, strict=True))
+        return Row(
+            f"{what}{measured}",
+            f"{statistics.median(busy):.1f}{unit}",
+            f"{other}: {statistics.median(beside):.1f}{unit}",
+            share,
+            f"≥ {goal:g}" if goal else "",
+            share >= goal if goal else None,
+        )
+
+    goal = _LEAST_SHARE if is_ours else None
+
+    def rate_of(state: _State) -> float:
+        return state.rate / 1e3
+
+    rows = [
+        row("", "in step", rate_of, "k/s", None if rate else goal),
+        row("", "no slave", rate_of, "k/s", goal if rate else None),
+    ]
+    if rate:
+        rows.append(row(": p99", "no slave", lambda state: state.p99_ms, " ms", None))
+    return rows

@@ -96,23 +96,30 @@ class _Run:
         for peer in self._peers:
             peer.close()
 
-    def drive(self, *, duration_s: float, most: int) -> tuple[float, float]:
-        """Send until the time is over or enough was sent; begin and end.
+    def drive(self, *, duration_s: float, most: int, rate: float = 0.0) -> tuple[float, float]:
+        """Send until the time is over or enough was sent, at a rate or as fast as it goes; begin and end.
 
         As long as every message was refused the time is not over: a rate of none would tell nothing. But that
         ends, too, as silence does.
         """
-        with select.epoll() as poll:
-            for peer in self._peers:
-                peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                poll.register(peer, select.EPOLLIN)
-            began_s = time.perf_counter()
-            self._send_in_turn(poll, began_s + duration_s, most)
+        for peer in self._peers:
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        began_s = time.perf_counter()
+        if rate:
+            self._send_when_due(began_s, min(int(rate * duration_s), most), rate)
+        else:
+            self._send_at_once(began_s, duration_s, most)
         if not self._ends_s:
             raise ConnectionError(
                 f"the server has taken none of {self._failures} messages: {self._first_failure}"
             )
         return began_s, self._ends_s[-1]
+
+    def _send_at_once(self, began_s: float, duration_s: float, most: int) -> None:
+        with select.epoll() as poll:
+            for peer in self._peers:
+                poll.register(peer, select.EPOLLIN)
+            self._send_in_turn(poll, began_s + duration_s, most)
 
     def _send_in_turn(self, poll: select.epoll, end_s: float, most: int) -> None:
         """The loop that all of this is about; so what it needs is in local names."""
@@ -157,6 +164,44 @@ class _Run:
                 else:
                     under_way -= 1
 
+    def _send_when_due(self, began_s: float, count: int, rate: float) -> None:
+        """Each message goes on a connection that waits for no answer, if there is one.
+
+        Its time begins when it was due: what has to wait for a slow server counts.
+        """
+        idle, due_s = list(self._peers), dict[socket.socket, float]()
+        sent = 0
+        while sent < count or due_s:
+            now_s = time.perf_counter()
+            while idle and sent < count and (next_s := began_s + sent / rate) <= now_s:
+                sent += 1
+                due_s[peer := idle.pop()] = next_s
+                head, tail = self._frames[peer.fileno()]
+                peer.sendall(b"%b%032X%b" % (head, sent, tail))
+            is_next = bool(idle) and sent < count
+            wait_s = max(began_s + sent / rate - now_s, 0.0) if is_next else self._silence_s
+            # Not epoll, which waits for whole milliseconds.
+            readable, _, _ = select.select(due_s, [], [], wait_s)
+            if not readable and not is_next:
+                self._on_failure(f"no answer within {self._silence_s:g} s", len(due_s))
+                return
+            for peer in readable:
+                self._take(peer, due_s.pop(peer))
+            idle += readable
+
+    def _take(self, peer: socket.socket, due_s: float) -> None:
+        """The answer to a message that was due then."""
+        data = b""
+        while (good := self._is_good(data)) is None:
+            if not (more := peer.recv(_READ_BYTES)):
+                raise ConnectionError("the server has closed the connection")
+            data += more
+        if not good:
+            self._on_failure(_said(data))
+            return
+        self._ends_s.append(time.perf_counter())
+        self._taken_s.append(self._ends_s[-1] - due_s)
+
     def _on_failure(self, why: str, count: int = 1) -> None:
         self._failures += count
         self._first_failure = self._first_failure or why
@@ -182,7 +227,10 @@ class _Run:
 
 
 def _send(options: Options) -> Load:
-    """Send for ``durationMs``, or ``most`` messages if these are fewer, on so many ``connections``."""
+    """Send for ``durationMs``, or ``most`` messages if these are fewer, on so many ``connections``.
+
+    So many a second as ``rate`` says, or as fast as it goes.
+    """
     body = bytes(number % 256 for number in range(options["bodyBytes"]))
     batch = options.get("batch", 1)
     numbers = range(options["connections"])
@@ -203,7 +251,9 @@ def _send(options: Options) -> Load:
     try:
         cpu_s = time.process_time()
         began_s, ended_s = run.drive(
-            duration_s=options["durationMs"] / 1000, most=-(-options.get("most", sys.maxsize) // batch)
+            duration_s=options["durationMs"] / 1000,
+            most=-(-options.get("most", sys.maxsize) // batch),
+            rate=options.get("rate", 0.0),
         )
         return run.load(began_s, ended_s, batch=batch, cpu_s=time.process_time() - cpu_s)
     finally:

@@ -39,8 +39,10 @@ class LeanClient:
         topic: str = "Bench",
         kind: str = "remoting",
         body_bytes: int = BODY_BYTES,
+        rate: float = 0.0,
     ) -> Load:
-        """Send messages, one at a time on each connection, for a time or until there are enough."""
+        """Send messages, one at a time on each connection, for a time or until there are enough; so many a
+        second, or as fast as it goes."""
         answer = self._process.do(
             "send",
             address=address,
@@ -51,6 +53,7 @@ class LeanClient:
             durationMs=duration_ms,
             most=most,
             batch=batch,
+            rate=rate,
         )
         load = msgspec.convert(answer, Load)
         if load.failures:

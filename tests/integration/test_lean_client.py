@@ -29,6 +29,13 @@ def test_sends_go_on_beyond_their_time_until_one_is_taken(tmp_path: Path) -> Non
     assert (load.count, load.failures) == (1, 2)
 
 
+def test_at_a_rate_messages_leave_when_they_are_due_and_wait_for_no_answer_in_vain(tmp_path: Path) -> None:
+    with LeanClient(tmp_path) as client, _server(iter([_TAKEN, _REFUSED, _TAKEN])) as address:
+        load = client.send(address, connections=1, duration_ms=300, rate=10)
+    assert (load.count, load.failures, load.first_failure) == (2, 1, "busy")
+    assert load.ended_s - load.began_s >= 0.2, "the third was due after 200 ms"
+
+
 def test_a_server_that_takes_nothing_is_quoted(tmp_path: Path) -> None:
     with (
         LeanClient(tmp_path) as client,
