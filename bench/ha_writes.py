@@ -29,6 +29,8 @@ _REDIS = "Redis"
 _LINE = "5.3.3"
 _ROUNDS = 4
 _WARM_ROUNDS = 2
+_WARM_UP_MS = 4_000
+"""With many senders, before the first round of one: a JVM compiles what has run thousands of times."""
 _MEASURED_MS = 1_500
 _SENDERS = (1, 16)
 _FAST_RATE = 1.5
@@ -49,6 +51,7 @@ def java_figures(ours: ReplicaGroup, peer: ReplicaGroup, home: Path, allowance: 
             group.name: _counted(_java_send(clients, group), pair)
             for group, pair in zip((ours, peer), pairs, strict=True)
         }
+        _warm_up(sides, allowance)
         figures = [
             figure for senders in _SENDERS for figure in _race("Java client", senders, sides, allowance)
         ]
@@ -73,6 +76,7 @@ def lean_figures(
             sides[_REDIS] = lambda senders, ms: _with_cpu(send, redis.pids, senders, ms)
         except PartnerMissing as missing:
             lack = str(missing)
+        _warm_up(sides, allowance)
         figures = [
             figure
             for senders in _SENDERS
@@ -80,6 +84,11 @@ def lean_figures(
         ]
     _destroy(pairs)
     return figures
+
+
+def _warm_up(sides: Mapping[str, _Send], allowance: Allowance) -> None:
+    for send in sides.values():
+        send(max(_SENDERS), allowance.amount(_WARM_UP_MS))
 
 
 def _race(

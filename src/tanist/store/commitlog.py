@@ -242,7 +242,7 @@ class CommitLog:
         with self._files_lock:
             end = self.flushed_to - _NEAR_BYTES
             for segment in self._segments.between(self.log_start, end):
-                segment.release(end - segment.start)
+                segment.release(0, end - segment.start)
 
     def cut(self, log_offset: int, *, is_zero_behind: bool = False) -> int:
         """Forget everything from an offset on: delete later files, zero the rest of this one, durably.
@@ -288,7 +288,7 @@ class CommitLog:
             raise FlushFailed(self.flush_failure)
         try:
             for segment in self._segments.between(self.flushed_to, end):
-                segment.sync()
+                segment.sync(self.flushed_to - segment.start, end - segment.start)
                 if segment.is_deleted:
                     # A broker of Java that is started on our store deletes files before it sees the lock.
                     raise FileNotFoundError(errno.ENOENT, "somebody deleted it", str(segment.path))

@@ -16,6 +16,8 @@ _SIZE_BYTES = 4
 _WARM_BYTES = 128 << 10
 _ZEROS = memoryview(bytes(_WARM_BYTES))
 
+_RELEASE_BYTES = 1 << 20
+"""At once: no other thread of ours goes on meanwhile."""
 WRITE_BYTES = 64 << 10
 """From this size on a write is faster than a store into the mapping: a MiB takes it half as long. Nor does it
 need pages that were made before."""
@@ -149,12 +151,21 @@ class Segment:
         else:
             self.mapped[position : position + len(data)] = data
 
-    def sync(self) -> None:
+    def sync(self, start: int, end: int) -> None:
+        """Make durable what was written between two positions.
+
+        A sync makes each page that was stored into read-only again, one by one, and each time stops all cores
+        that run a thread of ours; pages that are not in our memory it only writes.
+        """
+        self.release(start, end)
         self._file.sync()
 
-    def release(self, position: int) -> None:
-        """Take the pages before ``position`` out of our memory. The system's cache keeps them."""
-        self.mapped.madvise(mmap.MADV_DONTNEED, 0, min(position, self.size_bytes))
+    def release(self, start: int, end: int) -> None:
+        """Take the pages up to ``end`` out of our memory, but for its own. The system's cache keeps them."""
+        start = max(start, 0) // _PAGE_BYTES * _PAGE_BYTES
+        end = min(end, self.size_bytes) // _PAGE_BYTES * _PAGE_BYTES
+        for position in range(start, end, _RELEASE_BYTES):
+            self.mapped.madvise(mmap.MADV_DONTNEED, position, min(_RELEASE_BYTES, end - position))
 
     def zero_from(self, position: int) -> int:
         return self._file.zero_from(position)

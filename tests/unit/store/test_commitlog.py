@@ -14,7 +14,7 @@ from tanist.model.message import Message, SysFlag
 from tanist.protocol.batch import encode_batch
 from tanist.protocol.record import MAGIC_BLANK, check_record, decode_record, encode_blank, peek_record
 from tanist.store.commitlog import CommitLog
-from tanist.store.disk import Disk
+from tanist.store.disk import Disk, File
 from tanist.store.segments import Segments
 from tests.support.clocks import FakeClock
 from tests.support.failing_disk import FailingDisk
@@ -493,6 +493,23 @@ def test_what_is_durable_leaves_our_memory_and_can_be_read_and_cut_as_before(tmp
         32 << 20
     ) - log.log_end
     assert bytes(log.read(places[2].log_offset, places[2].size_bytes)[100:200]) == b"x" * 100
+    log.close()
+
+
+def test_what_was_stored_leaves_our_memory_before_it_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segments = Segments(Disk(), tmp_path, 32 << 20)
+    segments.open()
+    log = CommitLog(segments, store_host=STORE_HOST, max_body_bytes=1 << 20, clock=FakeClock())
+    empty_bytes = psutil.Process().memory_info().shared
+    places = [log.append(_sized(4 << 10)) for _ in range(4_000)]
+    assert psutil.Process().memory_info().shared - empty_bytes > 15 << 20, "they were stored, not written"
+    at_sync: list[int] = []
+    monkeypatch.setattr(File, "sync", lambda _: at_sync.append(psutil.Process().memory_info().shared))
+    log.flush()
+    assert [shared - empty_bytes < 1 << 20 for shared in at_sync] == [True]
+    assert bytes(log.read(places[-1].log_offset, places[-1].size_bytes))[100:200] == b"x" * 100
     log.close()
 
 
