@@ -126,7 +126,7 @@ class LogWriter:
             if begin_wait is not None:
                 begin_wait()
         if not is_due:
-            self._dispatch_in_time()
+            self._follow_up()
 
     def append_packed(self, batch: Message) -> Appended:
         self.check_right()
@@ -266,9 +266,11 @@ class LogWriter:
         """The log has grown: first the slaves get it, who work on it while we dispatch."""
         self._due_turn = None
         self._tell_grown()
-        self._dispatch_in_time()
+        self._follow_up()
 
-    def _dispatch_in_time(self) -> None:
+    def _follow_up(self) -> None:
+        """What can be done while slaves work: nobody waits for it."""
+        self._store.log.warm_ahead()
         # While the disk refuses it is not asked again each time; the next attempt is on its way.
         if self._due_dispatch is not None or not self._has_grown:
             return

@@ -29,12 +29,14 @@ from tanist.protocol.crc import crc32
 from tanist.protocol.layout import LaidOut, lay_out, lay_out_batch
 from tanist.protocol.queue_entry import ENTRY_BYTES
 from tanist.protocol.record import BLANK_BYTES, check_record, encode_blank
-from tanist.store.segment import WRITE_BYTES, Segment
+from tanist.store.segment import WARM_BYTES, WRITE_BYTES, Segment
 from tanist.store.segments import Segments
 
 _BESIDE_BODY_BYTES = 64 << 10
 _WINDOW_BYTES = 64 << 10
 """Whoever writes records itself gets room for as much at least, but at the end of a file."""
+_LOW_BYTES = WARM_BYTES * 3 // 4
+"""With fewer bytes of pages before the log's end more are made, when there is time."""
 _NEAR_BYTES = 4 << 20
 """How much before what is not durable yet stays in our memory: most consumers read there."""
 
@@ -137,6 +139,15 @@ class CommitLog:
                 segment.warm(position)
             room_to = min(room_to, segment.start + segment.warm_to)
         return Window(segment.mapped, segment.start, room_to)
+
+    def warm_ahead(self) -> None:
+        """Make pages for what is stored next, so that whoever stores it need not. For when nobody waits."""
+        if self._is_warming and len(self._segments):
+            segment = self._segments[-1]
+            position = self.log_end - segment.start
+            # What is written as a whole goes on behind the pages that were made, and needs none.
+            if position <= segment.warm_to < min(position + _LOW_BYTES, segment.size_bytes):
+                segment.warm(position)
 
     def append_packed(self, batch: Message) -> Appended:
         """Append the messages that a batch has in its body: in one file, one behind the other, or nowhere."""

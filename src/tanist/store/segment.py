@@ -13,9 +13,8 @@ NAME_DIGITS = 20
 
 _PAGE_BYTES = mmap.PAGESIZE
 _SIZE_BYTES = 4
-_WARM_BYTES = 128 << 10
-_ZEROS = memoryview(bytes(_WARM_BYTES))
-
+WARM_BYTES = 128 << 10
+_ZEROS = memoryview(bytes(WARM_BYTES))
 _RELEASE_BYTES = 1 << 20
 """At once: no other thread of ours goes on meanwhile."""
 WRITE_BYTES = 64 << 10
@@ -111,13 +110,14 @@ class Segment:
         self._file.allocate(0, self.size_bytes)
 
     def warm(self, position: int) -> None:
-        """Write zeros where the log goes on: from the page behind ``position``, which is its end.
+        """Write zeros where the log goes on: in the pages behind ``position``, which is its end, up to 128 KiB.
 
         To store into a mapped page that the system does not hold has it read the page first, zeros too, and
         that costs several times as much as the store. A write makes many pages at once, without reading.
         """
-        start = max(self.warm_to, -(-position // _PAGE_BYTES) * _PAGE_BYTES)
-        self.warm_to = min(start + _WARM_BYTES, self.size_bytes)
+        behind = -(-position // _PAGE_BYTES) * _PAGE_BYTES
+        start = max(self.warm_to, behind)
+        self.warm_to = min(behind + WARM_BYTES, self.size_bytes)
         # It only saves time: whether there is room, the store itself will show.
         with suppress(DiskFull, OSError):
             self._file.write(start, _ZEROS[: max(self.warm_to - start, 0)])
