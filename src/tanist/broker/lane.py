@@ -62,7 +62,8 @@ class SendLane:
         self._state = state
         self._sends: QuickSends | None = None
         self._plan: Plan | None = None
-        self._open_from = 0
+        self._open_range = range(0)
+        """Where the log ends when its window is to be moved on, before it is used up."""
         self._is_waiting = False
         self._reign: Reign | None = None
         self._lane = engine.Lane(self._ask_room)
@@ -79,7 +80,7 @@ class SendLane:
 
     def serve(self, sends: QuickSends | None) -> None:
         """Take messages by these rules; None: take none."""
-        self._sends, self._plan, self._open_from = sends, None, 0
+        self._sends, self._plan, self._open_range = sends, None, range(0)
         self._lane.shut()
 
     def close(self) -> None:
@@ -113,11 +114,12 @@ class SendLane:
         try:
             if plan is not self._plan:
                 self._lane.use(log, plan)
-                self._plan, self._open_from = plan, 0
-            is_used_up = self._lane.is_full or log.log_end >= self._open_from
+                self._plan, self._open_range = plan, range(0)
+            # Behind the window only who finds no room opens the next: large batches are written elsewhere.
+            is_used_up = self._lane.is_full or log.log_end in self._open_range
             if is_used_up and (window := log.window()) is not None:
                 self._lane.open(*window, log.cut_count)
-                self._open_from = window.room_to - _AHEAD_BYTES
+                self._open_range = range(window.room_to - _AHEAD_BYTES, window.room_to)
         except Exception:
             # The sockets stay readable: without a turn the event loop would do nothing else.
             _log.exception("sends are taken without the lane from now on")

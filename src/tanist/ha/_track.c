@@ -55,6 +55,12 @@ static int find_end(Track *track, int64_t *log_end)
     return refusal == Py_None && !track->is_full;
 }
 
+/* Whether the frame at the front may be plain, by its head. What is larger is written as a whole, by Python. */
+static int may_be_plain(View data, int64_t most_bytes)
+{
+    return data.size >= DATA_HEAD_BYTES && data.data[0] == DATA_FRAME && (uint32_t)get32(data.data + 1) <= most_bytes;
+}
+
 /* What the frame at the front is as a whole if it is plain and goes to the log's end; else 0. */
 static int64_t plain_size(const uint8_t *at, int64_t left, int64_t log_end, int64_t epoch, int64_t most_bytes)
 {
@@ -117,23 +123,23 @@ static int64_t take_plain(Track *track, View data, int64_t epoch, int64_t *log_e
 static PyObject *track_take(Track *track, PyObject *const *arguments, Py_ssize_t count)
 {
     Py_buffer view;
-    int64_t start, end, epoch, file, ack_kind, before, confirmed_to = 0;
+    int64_t start, end, epoch, file, ack_kind, before = 0, confirmed_to = 0;
     if (count != 6 || !read_int(arguments[1], 0, INT32_MAX, &start) || !read_int(arguments[2], start, INT32_MAX, &end)
         || !read_int(arguments[3], 0, INT32_MAX, &epoch) || !read_int(arguments[4], -1, INT32_MAX, &file)
         || !read_int(arguments[5], 0, UINT8_MAX, &ack_kind)) {
         PyErr_SetString(PyExc_TypeError, "a buffer, where what came lies in it, an epoch, a file and a kind of ack are needed");
         return NULL;
     }
-    if (!find_end(track, &before)) {
-        PyErr_Clear();
-        Py_RETURN_NONE;
-    }
     if (PyObject_GetBuffer(arguments[0], &view, PyBUF_SIMPLE) < 0)
         return NULL;
-    int64_t log_end = before, used = 0, sent = 0;
-    if (end <= view.len)
-        used = take_plain(track, (View){(const uint8_t *)view.buf + start, (Py_ssize_t)(end - start)}, epoch, &log_end,
-                          &confirmed_to);
+    View data = {(const uint8_t *)view.buf + start, end <= view.len ? (Py_ssize_t)(end - start) : 0};
+    int64_t log_end = 0, used = 0, sent = 0;
+    track->is_full = 0;
+    if (may_be_plain(data, track->most_bytes) && find_end(track, &before)) {
+        log_end = before;
+        used = take_plain(track, data, epoch, &log_end, &confirmed_to);
+    }
+    PyErr_Clear();
     PyBuffer_Release(&view);
     if (used == 0)
         Py_RETURN_NONE;
@@ -209,7 +215,7 @@ static PyMethodDef track_methods[] = {
 };
 
 static PyMemberDef track_members[] = {
-    {"is_full", T_BOOL, offsetof(Track, is_full), READONLY, "Whether the window is used up, or none is open."},
+    {"is_full", T_BOOL, offsetof(Track, is_full), READONLY, "Whether what came last found no room in the window."},
     {NULL, 0, 0, 0, NULL},
 };
 

@@ -55,13 +55,11 @@ class Track:
         None if the first frame is not plain or there is no room for it.
         """
         track, log = self._track, self._log
-        if track.is_full:
-            window = log.window()
-            if window is None:
-                return None
-            track.open(*window, log.cut_count)
         before = log.log_end
         taken = track.take(buffer, start, end, epoch, file_number, ack_kind)
+        if taken is None and track.is_full and (window := log.window()) is not None:
+            track.open(*window, log.cut_count)
+            taken = track.take(buffer, start, end, epoch, file_number, ack_kind)
         if taken is None:
             return None
         self._on_taken(log.log_end - before)

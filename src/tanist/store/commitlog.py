@@ -145,7 +145,6 @@ class CommitLog:
         if self._is_warming and len(self._segments):
             segment = self._segments[-1]
             position = self.log_end - segment.start
-            # What is written as a whole goes on behind the pages that were made, and needs none.
             if position <= segment.warm_to < min(position + _LOW_BYTES, segment.size_bytes):
                 segment.warm(position)
 

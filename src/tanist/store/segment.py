@@ -110,7 +110,7 @@ class Segment:
         self._file.allocate(0, self.size_bytes)
 
     def warm(self, position: int) -> None:
-        """Write zeros where the log goes on: in the pages behind ``position``, which is its end, up to 128 KiB.
+        """Write zeros where the log goes on: in the pages behind ``position``, its end, up to 128 KiB.
 
         To store into a mapped page that the system does not hold has it read the page first, zeros too, and
         that costs several times as much as the store. A write makes many pages at once, without reading.
@@ -148,6 +148,8 @@ class Segment:
         """Store bytes as they are, in one copy. Readers see a write in the mapping at once."""
         if len(data) >= WRITE_BYTES:
             self._file.write(position, data)
+            # Who goes on so needs no pages that were made before.
+            self.warm_to = 0
         else:
             self.mapped[position : position + len(data)] = data
 

@@ -12,6 +12,7 @@ from tanist.broker.lane import make_lane
 from tanist.model.host import PACKED_V4_BYTES, PACKED_V6_BYTES
 from tests.support.conditions import until
 from tests.support.lane_scene import HOST, PlayedConnection, PlayedWire
+from tests.support.messages import make_message
 from tests.support.working_broker import working_broker
 
 pytestmark = pytest.mark.partner("native")
@@ -46,5 +47,30 @@ def test_rules_that_c_refuses_are_told_once_and_everything_is_for_python(
                     await until(lambda count=count: len(connection.handed) == count)
                 lane.close()
             assert caplog.text.count("without the lane") == 1
+
+    asyncio.run(scenario())
+
+
+def test_while_the_log_grows_by_what_is_not_for_c_nobody_makes_room_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with working_broker(tmp_path) as broker:
+            broker.state.store_host = bytes(PACKED_V4_BYTES)
+            lane, log = make_lane(broker.state), broker.state.store.log
+            assert lane is not None
+            lane.serve(SendHandler(broker.state).quick)
+            asked: list[int] = []
+            monkeypatch.setattr(log, "window", lambda: asked.append(log.log_end))
+            near, far = socket.socketpair()
+            with near, far:
+                connection: Any = PlayedConnection()
+                lane.join(connection, cast("Any", PlayedWire()), near.fileno(), HOST, 0)
+                for count in (1, 2, 3):
+                    broker.state.writer.append(make_message(count, body_bytes=3000))
+                    far.sendall(b"none")
+                    await until(lambda count=count: len(connection.handed) == count)
+                lane.close()
+            assert asked == []
 
     asyncio.run(scenario())

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from tanist.ha.actions import CloseKind
+from tanist.ha.track import make_track
 from tanist.protocol.ha_link import Ack, AckKind, encode_ack, encode_data_header
+from tanist.store.segment import WRITE_BYTES
+from tanist.store.settings import StoreSettings
 from tests.support.messages import append_all, make_message, open_store
 from tests.support.track_scene import FollowingSlave
 
@@ -16,6 +19,7 @@ pytestmark = pytest.mark.partner("native")
 pytest.importorskip("tanist.ha._track")
 
 _RECORDS = 4
+_LARGE = StoreSettings(mapped_file_size_commit_log=1 << 20)
 
 
 def _frames(folder: Path) -> list[bytes]:
@@ -125,3 +129,31 @@ def test_a_link_that_is_over_has_let_go_of_the_log(tmp_path: Path) -> None:
         assert mapped.closed
 
     _with_slave(tmp_path, play)
+
+
+def test_a_frame_that_is_written_as_a_whole_asks_for_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = [100, WRITE_BYTES, 100]
+    with open_store(tmp_path / "master", _LARGE) as master, open_store(tmp_path / "slave", _LARGE) as slave:
+        places = append_all(master, (make_message(body_bytes=size) for size in sizes))
+        slave.append_raw(0, bytes(master.log.read_ahead(0, places[0].end)))
+        asked, window = list[int](), slave.log.window
+        monkeypatch.setattr(slave.log, "window", lambda: (asked.append(slave.log.log_end), window())[1])
+        track = make_track(slave.log, lambda _: None)
+        assert track is not None
+        for place, is_for_c in zip(places[1:], (False, True), strict=True):
+            body = bytes(master.log.read_ahead(place.log_offset, place.end - place.log_offset))
+            frame = memoryview(
+                encode_data_header(
+                    place.log_offset, len(body), epoch=0, confirmed_to=0, body_crc=zlib.crc32(body)
+                )
+                + body
+            )
+            taken = track.take(frame, 0, len(frame), epoch=0, file_number=-1, ack_kind=AckKind.RECEIVED)
+            assert (taken is not None) is is_for_c
+            if not is_for_c:
+                slave.append_raw(place.log_offset, body)
+        assert asked == [places[2].log_offset]
+        assert slave.log.log_end == master.log.log_end
+        track.close()

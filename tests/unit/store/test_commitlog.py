@@ -15,6 +15,7 @@ from tanist.protocol.batch import encode_batch
 from tanist.protocol.record import MAGIC_BLANK, check_record, decode_record, encode_blank, peek_record
 from tanist.store.commitlog import CommitLog
 from tanist.store.disk import Disk, File
+from tanist.store.segment import WARM_BYTES, WRITE_BYTES
 from tanist.store.segments import Segments
 from tests.support.clocks import FakeClock
 from tests.support.failing_disk import FailingDisk
@@ -506,7 +507,11 @@ def test_what_was_stored_leaves_our_memory_before_it_is_synced(
     places = [log.append(_sized(4 << 10)) for _ in range(4_000)]
     assert psutil.Process().memory_info().shared - empty_bytes > 15 << 20, "they were stored, not written"
     at_sync: list[int] = []
-    monkeypatch.setattr(File, "sync", lambda _: at_sync.append(psutil.Process().memory_info().shared))
+
+    def look(_: File) -> None:
+        at_sync.append(psutil.Process().memory_info().shared)
+
+    monkeypatch.setattr(File, "sync", look)
     log.flush()
     assert [shared - empty_bytes < 1 << 20 for shared in at_sync] == [True]
     assert bytes(log.read(places[-1].log_offset, places[-1].size_bytes))[100:200] == b"x" * 100
@@ -561,6 +566,37 @@ def test_a_log_that_warms_its_pages_holds_the_same_bytes(
     assert bytes(taken.read_ahead(0, file_bytes)) == raw
     for log in (plain, warming, taken):
         log.close()
+
+
+def test_pages_for_what_is_stored_next_are_made_when_there_is_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = _open_warming(tmp_path, Disk(), 1 << 20)
+    made: list[tuple[int, int]] = []
+    write = File.write
+
+    def note(file: File, position: int, data: bytes | memoryview) -> None:
+        made.append((position, len(data)))
+        write(file, position, data)
+
+    monkeypatch.setattr(File, "write", note)
+    was = 0
+    while log.log_end < 512 << 10:
+        log.append(_sized(4 << 10))
+        in_append = len(made)
+        log.warm_ahead()
+        assert in_append <= 1 or in_append == was, "whoever appends finds them made, but for the first"
+        was = len(made)
+    assert sum(size for _, size in made) >= log.log_end
+    assert all(begin + size == next_begin for (begin, size), (next_begin, _) in itertools.pairwise(made))
+    made.clear()
+    for _ in range(3):
+        log.append(_sized(WRITE_BYTES + 100))
+        log.warm_ahead()
+    assert [size >= WRITE_BYTES for _, size in made] == [True] * 3, "nor are any made for what is written"
+    log.append(_sized(100))
+    assert made[-1][1] == WARM_BYTES
+    log.close()
 
 
 def test_where_each_message_is_flushed_pages_are_made_one_by_one_in_what_is_not_written(
