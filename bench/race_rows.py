@@ -110,7 +110,7 @@ ROWS: dict[str, RaceRow] = {
     "double-write": RaceRow(
         "Sends that are answered when a slave has them too, 1 KiB: SYNC_MASTER and one slave; RocketMQ is "
         "told to wait for its slave. Redis: XADD and WAIT 1, one replica, its file synced once a second.",
-        130,
+        150,
         _figures(
             lambda home, allowance: [
                 *_part(ha.java_writes, home, allowance),

@@ -15,8 +15,6 @@ _PAGE_BYTES = mmap.PAGESIZE
 _SIZE_BYTES = 4
 WARM_BYTES = 128 << 10
 _ZEROS = memoryview(bytes(WARM_BYTES))
-_RELEASE_BYTES = 1 << 20
-"""At once: no other thread of ours goes on meanwhile."""
 WRITE_BYTES = 64 << 10
 """From this size on a write is faster than a store into the mapping: a MiB takes it half as long. Nor does it
 need pages that were made before."""
@@ -166,8 +164,8 @@ class Segment:
         """Take the pages up to ``end`` out of our memory, but for its own. The system's cache keeps them."""
         start = max(start, 0) // _PAGE_BYTES * _PAGE_BYTES
         end = min(end, self.size_bytes) // _PAGE_BYTES * _PAGE_BYTES
-        for position in range(start, end, _RELEASE_BYTES):
-            self.mapped.madvise(mmap.MADV_DONTNEED, position, min(_RELEASE_BYTES, end - position))
+        if start < end:
+            self.mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
 
     def zero_from(self, position: int) -> int:
         return self._file.zero_from(position)
