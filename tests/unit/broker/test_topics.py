@@ -118,6 +118,8 @@ def test_a_first_send_creates_the_topic_from_the_template(topics: TopicTable) ->
     assert created == TopicConfig(
         topic_name="New", read_queue_count=4, write_queue_count=4, perm=6, topic_sys_flag=1
     )
+    assert created is not None
+    assert type(created.perm) is int, "every pull asks it, and to ask a flag takes ten times as long"
 
 
 @pytest.mark.parametrize(("asked", "got"), [(100, 8), (8, 8), (0, 0), (-3, 0)])
