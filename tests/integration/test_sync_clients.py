@@ -180,9 +180,16 @@ def test_a_loop_ends_when_another_thread_closes_its_consumer(broker: EmbeddedBro
     consumer = consumer_of(broker)
     with ThreadPoolExecutor(1) as pool:
         with consumer:
-            looping = pool.submit(lambda: [message.body for message in consumer])
+            messages = iter(consumer)
+            looping = pool.submit(lambda: [message.body for message in messages])
             assert consumer.assignment
         assert looping.result(DEADLINE_S) == []
+
+
+def test_a_loop_that_asks_for_the_next_message_of_a_closed_consumer_has_ended(broker: EmbeddedBroker) -> None:
+    with consumer_of(broker) as consumer:
+        messages = iter(consumer)
+    assert list(messages) == []
 
 
 def test_a_client_that_is_not_open_says_so(broker: EmbeddedBroker) -> None:

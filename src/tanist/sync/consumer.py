@@ -13,6 +13,7 @@ from typing import Required, Self, TypedDict, Unpack
 from tanist import client
 from tanist.client import (
     AllocationStrategy,
+    ClientClosed,
     Credentials,
     MessageQueue,
     ReceivedMessage,
@@ -194,4 +195,9 @@ class Messages:
         try:
             return self._thread.call(self._messages.__anext__())
         except StopAsyncIteration:
+            raise StopIteration from None
+        except ClientClosed:
+            # It began while the consumer was open. In a forked process, though, nobody has closed it.
+            if self._thread.is_open:
+                raise
             raise StopIteration from None

@@ -40,6 +40,11 @@ class LoopThread:
         finally:
             self.close()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has closed it since it was opened."""
+        return self._loop is not None
+
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Do ``work`` in the loop and wait for what comes of it. Ctrl-C cancels it first."""
         try:
