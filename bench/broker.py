@@ -19,14 +19,12 @@ from bench.lean_client import Load
 from bench.lean_race import load_figures
 from bench.race_record import figure_rows
 from bench.table import Row
-from bench.turns import Allowance, Turns, take_turns
+from bench.turns import Allowance, Turns, take_turns, warm_up
 from tests.support.partners import PartnerMissing
 
 _ROW = "java-sends"
 _ROUNDS = 4
 _WARM_ROUNDS = 2
-_WARM_UP_MS = 4_000
-"""With many threads, before the first round of one: a JVM compiles what has run thousands of times."""
 _MEASURED_MS = 1_500
 _BACKLOG = 300_000
 _DRAIN_ROUNDS = 3
@@ -106,9 +104,8 @@ def _latency(sides: tuple[Side, Side], allowance: Allowance) -> list[Figure]:
 
 
 def _all_sends(sides: tuple[Side, Side], allowance: Allowance) -> list[Figure]:
-    warm_up = max(_WORKS, key=lambda work: work.threads)
-    for side in sides:
-        side.send(warm_up, duration_ms=allowance.amount(_WARM_UP_MS))
+    most = max(_WORKS, key=lambda work: work.threads)
+    warm_up((lambda ms, side=side: side.send(most, duration_ms=ms) for side in sides), allowance)
     return [figure for work in _WORKS for figure in _sends(work, sides, allowance)]
 
 

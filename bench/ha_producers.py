@@ -9,12 +9,10 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from bench.figures import percentile
 from bench.ha_catch_up import ROUNDS, caught_up, fill
 from bench.lean_client import BUCKET_S, Load
 from bench.lean_sends import LeanClient
@@ -96,7 +94,7 @@ class _Stream:
         ]
         if not counts:
             raise ValueError(f"the slave was in step within {to_s - from_s:.3f} s, too soon to measure")
-        p99_ms = percentile([load.p99_micros for load in loads], 0.5) / 1e3
+        p99_ms = statistics.median(load.p99_micros for load in loads) / 1e3
         return _State(sum(counts) / len(counts) / BUCKET_S, p99_ms)
 
 
@@ -140,33 +138,37 @@ def _look() -> tuple[float, float]:
 
 
 def _group_rows(name: str, rate: float, rounds: list[_Round], *, is_ours: bool) -> list[Row]:
+    busy, in_step = [one.catching_up for one in rounds], [one.in_step for one in rounds]
+    alone = [one.alone for one in rounds]
     pace = f"{rate / 1e3:g}k sends/s offered" if rate else "sends at full speed"
     what = f"{pace}, while a slave of {name} catches up"
-
-    def row(
-        measured: str, other: str, shown: Callable[[_State], float], unit: str, goal: float | None
-    ) -> Row:
-        busy = [shown(one.catching_up) for one in rounds]
-        beside = [shown(one.alone if other == "no slave" else one.in_step) for one in rounds]
-        share = statistics.median(mine / theirs for mine, theirs in zip(busy, beside, strict=True))
-        return Row(
-            f"{what}{measured}",
-            f"{statistics.median(busy):.1f}{unit}",
-            f"{other}: {statistics.median(beside):.1f}{unit}",
-            share,
-            f"≥ {goal:g}" if goal else "",
-            share >= goal if goal else None,
-        )
-
     goal = _LEAST_SHARE if is_ours else None
-
-    def rate_of(state: _State) -> float:
-        return state.rate / 1e3
-
     rows = [
-        row("", "in step", rate_of, "k/s", None if rate else goal),
-        row("", "no slave", rate_of, "k/s", goal if rate else None),
+        _row(what, _rates(busy), "in step", _rates(in_step), "k/s", goal=None if rate else goal),
+        _row(what, _rates(busy), "no slave", _rates(alone), "k/s", goal=goal if rate else None),
     ]
     if rate:
-        rows.append(row(": p99", "no slave", lambda state: state.p99_ms, " ms", None))
+        rows.append(_row(f"{what}: p99", _p99s(busy), "no slave", _p99s(alone), " ms"))
     return rows
+
+
+def _rates(states: list[_State]) -> list[float]:
+    return [state.rate / 1e3 for state in states]
+
+
+def _p99s(states: list[_State]) -> list[float]:
+    return [state.p99_ms for state in states]
+
+
+def _row(
+    what: str, busy: list[float], other: str, beside: list[float], unit: str, *, goal: float | None = None
+) -> Row:
+    share = statistics.median(mine / theirs for mine, theirs in zip(busy, beside, strict=True))
+    return Row(
+        what,
+        f"{statistics.median(busy):.1f}{unit}",
+        f"{other}: {statistics.median(beside):.1f}{unit}",
+        share,
+        f"≥ {goal:g}" if goal else "",
+        share >= goal if goal else None,
+    )

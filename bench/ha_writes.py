@@ -8,6 +8,7 @@ next to nothing, so that the brokers are what is measured. The sides take turns 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,7 +20,7 @@ from bench.lean_sends import BODY_BYTES, LeanClient
 from bench.processes import cpu_s
 from bench.redis_pair import redis_pair
 from bench.replica_groups import QUEUES, Node, ReplicaGroup, wait_in_step
-from bench.turns import Allowance, take_turns
+from bench.turns import Allowance, take_turns, warm_up
 from tests.support.partners import PartnerMissing
 from tests.support.rocketmq.jars import FULL_SPEED
 from tests.support.rocketmq.stock_client import StockClients
@@ -29,8 +30,6 @@ _REDIS = "Redis"
 _LINE = "5.3.3"
 _ROUNDS = 4
 _WARM_ROUNDS = 2
-_WARM_UP_MS = 4_000
-"""With many senders, before the first round of one: a JVM compiles what has run thousands of times."""
 _MEASURED_MS = 1_500
 _SENDERS = (1, 16)
 _FAST_RATE = 1.5
@@ -87,8 +86,7 @@ def lean_figures(
 
 
 def _warm_up(sides: Mapping[str, _Send], allowance: Allowance) -> None:
-    for send in sides.values():
-        send(max(_SENDERS), allowance.amount(_WARM_UP_MS))
+    warm_up((partial(send, max(_SENDERS)) for send in sides.values()), allowance)
 
 
 def _race(

@@ -108,18 +108,15 @@ class _Run:
         if rate:
             self._send_when_due(began_s, min(int(rate * duration_s), most), rate)
         else:
-            self._send_at_once(began_s, duration_s, most)
+            with select.epoll() as poll:
+                for peer in self._peers:
+                    poll.register(peer, select.EPOLLIN)
+                self._send_in_turn(poll, began_s + duration_s, most)
         if not self._ends_s:
             raise ConnectionError(
                 f"the server has taken none of {self._failures} messages: {self._first_failure}"
             )
         return began_s, self._ends_s[-1]
-
-    def _send_at_once(self, began_s: float, duration_s: float, most: int) -> None:
-        with select.epoll() as poll:
-            for peer in self._peers:
-                poll.register(peer, select.EPOLLIN)
-            self._send_in_turn(poll, began_s + duration_s, most)
 
     def _send_in_turn(self, poll: select.epoll, end_s: float, most: int) -> None:
         """The loop that all of this is about; so what it needs is in local names."""

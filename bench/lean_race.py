@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from bench.figures import OURS, Figure, Goal, Series
@@ -10,7 +11,7 @@ from bench.lean_sends import LeanClient
 from bench.nats_server import nats_server
 from bench.processes import cpu_s
 from bench.replica_groups import Node, RocketMQGroup, TanistGroup
-from bench.turns import Allowance, Turns, take_turns
+from bench.turns import Allowance, Turns, take_turns, warm_up
 from tests.support.partners import PartnerMissing
 
 PEER = "RocketMQ"
@@ -81,8 +82,7 @@ def _sender(client: LeanClient, address: str, pid: int, *, kind: str) -> Send:
 
 def _warm_up(sides: Mapping[str, Send], allowance: Allowance) -> None:
     for connections in (1, 16):
-        for send in sides.values():
-            send(connections, allowance.amount(_WARM_MS))
+        warm_up((partial(send, connections) for send in sides.values()), allowance, duration_ms=_WARM_MS)
 
 
 def _figures(

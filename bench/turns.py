@@ -7,7 +7,7 @@ send failed counts for nobody: that side did other work.
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -16,6 +16,7 @@ from bench.figures import Series
 _T = TypeVar("_T")
 _QUICK_SHARE = 0.1
 _MOST_VOID = 2
+_WARM_UP_MS = 4_000
 
 
 @dataclass(slots=True)
@@ -55,6 +56,17 @@ class Turns(Generic[_T]):
 
     def series(self, read: Callable[[_T], float]) -> tuple[Series, ...]:
         return tuple(Series(side, tuple(map(read, results))) for side, results in self.seen.items())
+
+
+def warm_up(
+    sends: Iterable[Callable[[int], object]], allowance: Allowance, *, duration_ms: int = _WARM_UP_MS
+) -> None:
+    """Have each side work so long, with many senders, before the first round of few.
+
+    A JVM compiles what has run thousands of times.
+    """
+    for send in sends:
+        send(allowance.amount(duration_ms))
 
 
 def take_turns(
