@@ -11,15 +11,17 @@ from tanist.model.topics import (
     CHECK_MAX_TIME_TOPIC,
     HALF_OP_TOPIC,
     HALF_TOPIC,
+    INHERIT,
     OFFSET_MOVED_TOPIC,
+    READ,
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
     SYSTEM_PREFIX,
     SYSTEM_TOPICS,
     TIMER_TOPIC,
     TRACE_TOPIC,
+    WRITE,
     WRITES_TOPIC,
-    Permission,
     TopicConfig,
     reply_topic,
 )
@@ -31,8 +33,8 @@ _BENCHMARK_QUEUES = 1024
 _CLUSTER_QUEUES = 16
 _REVIVE_QUEUES = 8
 
-_READ_WRITE = int(Permission.READ | Permission.WRITE)
-_TEMPLATE = int(Permission.READ | Permission.WRITE | Permission.INHERIT)
+_READ_WRITE = READ | WRITE
+_TEMPLATE = READ | WRITE | INHERIT
 
 _NOT_FOR_SENDS = frozenset(
     {
@@ -60,7 +62,7 @@ def system_topics(settings: BrokerSettings) -> list[TopicConfig]:
         _topic(SCHEDULE_TOPIC, _SCHEDULE_QUEUES),
         _topic(reply_topic(cluster), 1),
         _topic(f"{SYSTEM_PREFIX}REVIVE_LOG_{cluster}", _REVIVE_QUEUES),
-        _topic(f"{SYSTEM_PREFIX}SYNC_BROKER_MEMBER_{broker}", 1, int(Permission.INHERIT)),
+        _topic(f"{SYSTEM_PREFIX}SYNC_BROKER_MEMBER_{broker}", 1, INHERIT),
         _topic(HALF_TOPIC, 1),
         _topic(HALF_OP_TOPIC, 1),
     ]

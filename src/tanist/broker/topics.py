@@ -22,8 +22,8 @@ from tanist.model.names import topic_fault
 from tanist.model.topics import (
     AUTO_CREATE_TOPIC,
     CHECK_MAX_TIME_TOPIC,
+    INHERIT,
     SYSTEM_PREFIX,
-    Permission,
     TopicConfig,
     dlq_topic,
     retry_topic,
@@ -38,8 +38,6 @@ Listener = Callable[[], None]
 Watcher = Callable[[Iterable[str]], None]
 """Is told the names of what changed; of none if only the version did."""
 
-_INHERIT = int(Permission.INHERIT)
-"""A plain number, as what it is taken out of: each pull and send asks a topic's permission."""
 _DEAD_LETTER_QUEUES = 1
 _GIVEN_UP_QUEUES = 1
 
@@ -171,7 +169,7 @@ class TopicTable:
             topic_name=topic,
             read_queue_count=count,
             write_queue_count=count,
-            perm=template.perm & ~_INHERIT,
+            perm=template.perm & ~INHERIT,
             topic_filter_type=template.topic_filter_type,
             topic_sys_flag=sys_flag,
         )
@@ -236,7 +234,7 @@ class TopicTable:
         if default_topic == AUTO_CREATE_TOPIC and not self.settings.auto_create_topic_enable:
             return None
         template = self.find(default_topic)
-        return template if template is not None and template.perm & _INHERIT else None
+        return template if template is not None and template.perm & INHERIT else None
 
     def _replace(
         self, topics: dict[str, TopicConfig], changed: Iterable[str], *, epoch: int | None = None

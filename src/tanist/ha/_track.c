@@ -32,7 +32,6 @@ static void forget_window(Track *track)
     if (track->window.obj != NULL)
         PyBuffer_Release(&track->window);
     track->room_to = 0;
-    track->is_full = 1;
 }
 
 static int read_attribute(PyObject *owner, PyObject *name, int64_t *value)
@@ -173,7 +172,6 @@ static PyObject *track_open(Track *track, PyObject *const *arguments, Py_ssize_t
     track->window_start = start;
     track->room_to = room_to;
     track->cut_count = cut_count;
-    track->is_full = 0;
     Py_RETURN_NONE;
 }
 
@@ -194,7 +192,6 @@ static PyObject *track_new(PyTypeObject *type, PyObject *arguments, PyObject *Py
         return NULL;
     track->log = Py_NewRef(log);
     track->most_bytes = most_bytes;
-    track->is_full = 1;
     return (PyObject *)track;
 }
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from tanist.model.integers import Int32, Int64
-from tanist.model.topics import Permission
+from tanist.model.topics import READ, WRITE
 
 MASTER_ID = 0
 """The broker id under which a master is known to clients."""
@@ -28,11 +28,11 @@ class QueueData(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def is_readable(self) -> bool:
-        return bool(self.perm & Permission.READ)
+        return bool(self.perm & READ)
 
     @property
     def is_writable(self) -> bool:
-        return bool(self.perm & Permission.WRITE)
+        return bool(self.perm & WRITE)
 
 
 class BrokerMemberGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

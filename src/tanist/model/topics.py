@@ -60,7 +60,7 @@ class Permission(IntFlag):
 
 
 # Every send and pull asks, and an enum takes ten times as long to answer.
-READ, WRITE = int(Permission.READ), int(Permission.WRITE)
+READ, WRITE, INHERIT = int(Permission.READ), int(Permission.WRITE), int(Permission.INHERIT)
 
 
 class TopicSysFlag(IntFlag):

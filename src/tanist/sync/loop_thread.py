@@ -85,7 +85,7 @@ class LoopThread:
 
     def start(self) -> None:
         """Begin. What is handed in from now on is done."""
-        if self._loop is not None:
+        if self.is_open:
             raise RuntimeError(f"the {self._kind} is open already")
         started = Future[asyncio.AbstractEventLoop]()
         # A program that ends without closing its client must not hang for it.

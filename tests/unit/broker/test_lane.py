@@ -2,13 +2,14 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from tanist.broker.handlers.send import SendHandler
-from tanist.broker.lane import make_lane
+from tanist.broker.lane import SendLane, make_lane
 from tanist.model.host import PACKED_V4_BYTES, PACKED_V6_BYTES
 from tests.support.conditions import until
 from tests.support.lane_scene import HOST, PlayedConnection, PlayedWire
@@ -17,6 +18,19 @@ from tests.support.working_broker import working_broker
 
 pytestmark = pytest.mark.partner("native")
 pytest.importorskip("tanist.broker._engine")
+
+
+async def _hand_over(lane: SendLane, *, before: Callable[[], object]) -> None:
+    """Have the lane read what is for Python, three times, and close it."""
+    near, far = socket.socketpair()
+    with near, far:
+        connection: Any = PlayedConnection()
+        lane.join(connection, cast("Any", PlayedWire()), near.fileno(), HOST, 0)
+        for count in (1, 2, 3):
+            before()
+            far.sendall(b"none")
+            await until(lambda count=count: len(connection.handed) == count)
+        lane.close()
 
 
 def test_a_broker_with_an_ipv6_host_has_none(tmp_path: Path) -> None:
@@ -38,14 +52,7 @@ def test_rules_that_c_refuses_are_told_once_and_everything_is_for_python(
             assert lane is not None
             broker.state.store_host = bytes(PACKED_V6_BYTES)
             lane.serve(SendHandler(broker.state).quick)
-            near, far = socket.socketpair()
-            with near, far:
-                connection: Any = PlayedConnection()
-                lane.join(connection, cast("Any", PlayedWire()), near.fileno(), HOST, 0)
-                for count in (1, 2, 3):
-                    far.sendall(b"none")
-                    await until(lambda count=count: len(connection.handed) == count)
-                lane.close()
+            await _hand_over(lane, before=lambda: None)
             assert caplog.text.count("without the lane") == 1
 
     asyncio.run(scenario())
@@ -62,15 +69,7 @@ def test_while_the_log_grows_by_what_is_not_for_c_nobody_makes_room_for_it(
             lane.serve(SendHandler(broker.state).quick)
             asked: list[int] = []
             monkeypatch.setattr(log, "window", lambda: asked.append(log.log_end))
-            near, far = socket.socketpair()
-            with near, far:
-                connection: Any = PlayedConnection()
-                lane.join(connection, cast("Any", PlayedWire()), near.fileno(), HOST, 0)
-                for count in (1, 2, 3):
-                    broker.state.writer.append(make_message(count, body_bytes=3000))
-                    far.sendall(b"none")
-                    await until(lambda count=count: len(connection.handed) == count)
-                lane.close()
+            await _hand_over(lane, before=lambda: broker.state.writer.append(make_message(body_bytes=3000)))
             assert asked == []
 
     asyncio.run(scenario())

@@ -9,7 +9,10 @@ import pytest
 
 from tanist.ha.actions import CloseKind
 from tanist.ha.track import make_track
+from tanist.model.message import Appended
 from tanist.protocol.ha_link import Ack, AckKind, encode_ack, encode_data_header
+from tanist.store import MessageStore
+from tanist.store.commitlog import Window
 from tanist.store.segment import WRITE_BYTES
 from tanist.store.settings import StoreSettings
 from tests.support.messages import append_all, make_message, open_store
@@ -26,12 +29,15 @@ def _frames(folder: Path) -> list[bytes]:
     """A frame a record, for a log that begins with them."""
     with open_store(folder / "master") as store:
         places = append_all(store, (make_message(number, body_bytes=100) for number in range(_RECORDS)))
-        bodies = [bytes(store.log.read_ahead(one.log_offset, one.end - one.log_offset)) for one in places]
-        return [
-            encode_data_header(one.log_offset, len(body), epoch=0, confirmed_to=0, body_crc=zlib.crc32(body))
-            + body
-            for one, body in zip(places, bodies, strict=True)
-        ]
+        return [_frame(store, place) for place in places]
+
+
+def _frame(store: MessageStore, place: Appended) -> bytes:
+    body = bytes(store.log.read_ahead(place.log_offset, place.size_bytes))
+    header = encode_data_header(
+        place.log_offset, len(body), epoch=0, confirmed_to=0, body_crc=zlib.crc32(body)
+    )
+    return header + body
 
 
 Play = Callable[[FollowingSlave, list[bytes]], None]
@@ -139,21 +145,20 @@ def test_a_frame_that_is_written_as_a_whole_asks_for_no_room(
         places = append_all(master, (make_message(body_bytes=size) for size in sizes))
         slave.append_raw(0, bytes(master.log.read_ahead(0, places[0].end)))
         asked, window = list[int](), slave.log.window
-        monkeypatch.setattr(slave.log, "window", lambda: (asked.append(slave.log.log_end), window())[1])
+
+        def ask() -> Window | None:
+            asked.append(slave.log.log_end)
+            return window()
+
+        monkeypatch.setattr(slave.log, "window", ask)
         track = make_track(slave.log, lambda _: None)
         assert track is not None
         for place, is_for_c in zip(places[1:], (False, True), strict=True):
-            body = bytes(master.log.read_ahead(place.log_offset, place.end - place.log_offset))
-            frame = memoryview(
-                encode_data_header(
-                    place.log_offset, len(body), epoch=0, confirmed_to=0, body_crc=zlib.crc32(body)
-                )
-                + body
-            )
+            frame = memoryview(_frame(master, place))
             taken = track.take(frame, 0, len(frame), epoch=0, file_number=-1, ack_kind=AckKind.RECEIVED)
             assert (taken is not None) is is_for_c
             if not is_for_c:
-                slave.append_raw(place.log_offset, body)
+                slave.append_raw(place.log_offset, master.log.read(place.log_offset, place.size_bytes))
         assert asked == [places[2].log_offset]
         assert slave.log.log_end == master.log.log_end
         track.close()
